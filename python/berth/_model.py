@@ -1,6 +1,7 @@
 """Models that are called with arrays: compiled per shapes of inputs, with a session per caller at once."""
 
 import collections
+import contextlib
 import os
 import threading
 
@@ -34,6 +35,18 @@ def _fallback_options(fallback, options):
     kept = {name: value for name, value in options.items() if name not in ("host", "memory")}
     target, pins = own.pop("target"), own.pop("pins", ())
     return target, pins, {**kept, **own}
+
+
+@contextlib.contextmanager
+def _watched(watch, session):
+    if watch is None:
+        yield
+        return
+    watch._begin(session)
+    try:
+        yield
+    finally:
+        watch._end(session)
 
 
 class Model:
@@ -250,17 +263,18 @@ class Model:
         values = list(args) + [named[name] for name in names[len(args):]]
         return [_arrays.as_array(value, port) for value, port in zip(values, self.inputs)]
 
-    def _run(self, arrays, timeout=None):
+    def _run(self, arrays, timeout=None, watch=None):
         variant = self._variant_for(arrays, own=timeout is not None)
         if isinstance(variant, Dynamic):
-            with self._dynamic_lock:
+            with self._dynamic_lock, _watched(watch, variant):
                 return variant.run(arrays, self.inputs)
         with self._lock:
             session = variant.free.pop() if variant.free else None
         session = session or Session(variant.program, **self._settings)
         wanted = [array for array, port in zip(arrays, self.inputs) if port.name not in variant.constants]
         try:
-            results = session.run(wanted, timeout=timeout)
+            with _watched(watch, session):
+                results = session.run(wanted, timeout=timeout)
         finally:
             with self._lock:
                 variant.free.append(session)
@@ -274,7 +288,11 @@ class Model:
 
     def run(self, inputs, timeout=None):
         """inputs: {name: array}. Gives {name: array}."""
-        results = self._run(self._arrays((dict(inputs),), {}), timeout)
+        return self._run_named(inputs, timeout)
+
+    def _run_named(self, inputs, timeout=None, watch=None):
+        """`watch`: an object whose `_begin` and `_end` are called with what runs, and which may cancel that."""
+        results = self._run(self._arrays((dict(inputs),), {}), timeout, watch)
         return {port.name: result for port, result in zip(self.outputs, results)}
 
     def program(self, *shapes):

@@ -10,12 +10,13 @@ python=/usr/bin/python3
 packages=build/python-packages
 if [ ! -d $packages/onnxruntime ]; then
   "$python" -m pip install --quiet --target $packages magika==1.0.3 rapidocr_onnxruntime==1.4.4 'onnxruntime<1.30' 'opencv-python-headless<4.12' \
-    'numpy<2' Pillow 2>/dev/null || { rm -rf $packages; echo "BERTH-SKIPPED 1: the packages cannot be installed"; exit 0; }
+    'numpy<2' Pillow 2>/dev/null && "$python" -m pip install --quiet --target $packages --no-deps ddddocr==1.6.1 nudenet==3.4.2 \
+    silero-vad==6.2.3 2>/dev/null || { rm -rf $packages; echo "BERTH-SKIPPED 1: the packages cannot be installed"; exit 0; }
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-PYTHONPATH=$packages "$python" tests/python/packages.py >"$work/theirs" 2>"$work/log" || { cat "$work/log"; exit 1; }
-PYTHONPATH=python:$packages "$python" tests/python/packages.py berth >"$work/ours" 2>"$work/log" || { cat "$work/log"; exit 1; }
+PYTHONPATH=$packages${PYTHONPATH:+:$PYTHONPATH} "$python" tests/python/packages.py >"$work/theirs" 2>"$work/log" || { cat "$work/log"; exit 1; }
+PYTHONPATH=python:$packages${PYTHONPATH:+:$PYTHONPATH} "$python" tests/python/packages.py berth >"$work/ours" 2>"$work/log" || { cat "$work/log"; exit 1; }
 "$python" - "$work/theirs" "$work/ours" <<'PYTHON'
 import json, sys
 
@@ -30,7 +31,7 @@ def compare(a, b, path=""):
         assert a == b, f"{path}: {a} with ONNX Runtime, {b} with Berth"
 
 theirs, ours = (json.load(open(path)) for path in sys.argv[1:])
-assert theirs["magika"]["c"][0] == "c" and "2026" in json.dumps(theirs["rapidocr"]), theirs
+assert theirs["magika"]["c"][0] == "c" and "2026" in json.dumps(theirs["rapidocr"]) and theirs["ddddocr"][0], theirs
 compare(theirs, ours)
 print("the same:", json.dumps(ours))
 PYTHON

@@ -1,7 +1,10 @@
 """berth.onnxruntime: the names and rules of ONNX Runtime's API that applications rely on."""
 
 import os
+import subprocess
 import sys
+import tempfile
+import threading
 import unittest
 
 import numpy as np
@@ -21,6 +24,24 @@ def model_with_metadata():
     model.model_version, model.domain, model.doc_string, model.ir_version = 7, "org.example", "a model", 8
     helper.set_model_props(model, {"character": "a\nb", "empty": ""})
     onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def endless_model():
+    """y = x + 1, as often as an int64 counts."""
+    from onnx import TensorProto, helper
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Add", ["v", "one"], ["w"]), helper.make_node("Identity", ["c"], ["d"])], "body",
+        [value("i", TensorProto.INT64, []), value("c", TensorProto.BOOL, []), value("v", TensorProto.FLOAT, [1])],
+        [value("d", TensorProto.BOOL, []), value("w", TensorProto.FLOAT, [1])])
+    graph = helper.make_graph([helper.make_node("Loop", ["most", "go", "x"], ["y"], body=body)], "endless",
+                              [value("x", TensorProto.FLOAT, [1])], [value("y", TensorProto.FLOAT, [1])],
+                              [helper.make_tensor("most", TensorProto.INT64, [], [2**62]),
+                               helper.make_tensor("go", TensorProto.BOOL, [], [True]),
+                               helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    model.ir_version = 8
     return model.SerializeToString()
 
 
@@ -68,6 +89,20 @@ class Sessions(unittest.TestCase):
             onnxruntime.InferenceSession("no_such.onnx")
         with self.assertRaises(onnxruntime.Fail):
             onnxruntime.InferenceSession(b"")
+        with self.assertRaises(onnxruntime.InvalidProtobuf):
+            onnxruntime.InferenceSession(b"no model at all")
+        with self.assertRaisesRegex(ValueError, "Required inputs .*image"):  # a ValueError there
+            session.run(None, {})
+        with self.assertRaises(TypeError):
+            onnxruntime.InferenceSession(7)
+        with self.assertRaisesRegex(onnxruntime.NotImplemented, "cuda"):
+            onnxruntime.OrtValue.ortvalue_from_numpy(images, "cuda", 0)
+        with self.assertRaises(onnxruntime.NotImplemented):
+            onnxruntime.SessionOptions().register_custom_ops_library("custom.so")
+        with self.assertWarnsRegex(RuntimeWarning, "optimised.onnx"):
+            onnxruntime.SessionOptions().optimized_model_filepath = "optimised.onnx"
+        with self.assertWarnsRegex(UserWarning, "CUDAExecutionProvider"):
+            onnxruntime.InferenceSession(DIGITS, providers=["CUDAExecutionProvider"])
 
     def test_targets(self):
         provider = ("BerthExecutionProvider", {"target": "toaster"})
@@ -80,18 +115,139 @@ class Sessions(unittest.TestCase):
         finally:
             onnxruntime.set_default_target(None)
 
+    def test_bindings(self):
+        images, _ = digits()
+        session = onnxruntime.InferenceSession(DIGITS)
+        (expected,) = session.run(None, {"image": images[:4]})
+        binding = session.io_binding()
+        with self.assertRaises(onnxruntime.InvalidArgument):
+            session.run_with_iobinding(binding)  # nothing is bound
+        binding.bind_cpu_input("image", images[:4])
+        binding.bind_output("probabilities")
+        session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], expected)
+        self.assertEqual(binding.get_outputs()[0].shape(), [4, 10])
+
+        image = np.ascontiguousarray(images[4:8])  # and memory by its address
+        place = np.zeros((4, 10), np.float32)
+        binding.bind_input("image", "cpu", 0, np.float32, image.shape, image.ctypes.data)
+        binding.bind_output("probabilities", "cpu", 0, np.float32, place.shape, place.ctypes.data)
+        session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(place, session.run(None, {"image": image})[0])
+
+        value = onnxruntime.OrtValue.ortvalue_from_shape_and_type([4, 10], np.float32)
+        binding.bind_ortvalue_input("image", onnxruntime.OrtValue.ortvalue_from_numpy(images[:4]))
+        binding.bind_ortvalue_output("probabilities", value)
+        session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(value.numpy(), expected)
+        binding.bind_ortvalue_output("probabilities", onnxruntime.OrtValue.ortvalue_from_shape_and_type([1, 10], np.float32))
+        with self.assertRaisesRegex(onnxruntime.InvalidArgument, "probabilities"):
+            session.run_with_iobinding(binding)
+
+    def test_values(self):
+        array = np.arange(6, dtype=np.float32).reshape(2, 3)
+        value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+        self.assertEqual((value.data_type(), value.element_type(), value.shape(), value.device_name()),
+                         ("tensor(float)", 1, [2, 3], "cpu"))
+        self.assertEqual((value.data_ptr(), value.tensor_size_in_bytes()), (array.ctypes.data, 24))
+        self.assertTrue(np.shares_memory(np.from_dlpack(value), array))
+        value.update_inplace(array + 1)
+        self.assertEqual(float(array[0, 0]), 1)  # the caller's own memory
+        self.assertEqual(onnxruntime.OrtValue.ortvalue_from_shape_and_type([2], 7).numpy().dtype, np.int64)
+        bits = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(np.zeros(2, np.uint16), 16)
+        self.assertEqual(bits.data_type(), "tensor(bfloat16)")
+        self.assertEqual(onnxruntime.OrtValue([array]).data_type(), "seq(tensor(float))")
+
+    def test_runs_that_do_not_wait(self):
+        images, _ = digits()
+        session = onnxruntime.InferenceSession(DIGITS)
+        came, ended = [], threading.Event()
+
+        def callback(results, data, error):
+            came.append((results, data, error))
+            ended.set()
+
+        session.run_async(None, {"image": images[:1]}, callback, "mine")
+        self.assertTrue(ended.wait(60))
+        self.assertEqual(came[0][1:], ("mine", ""))
+        np.testing.assert_array_equal(came[0][0][0], session.run(None, {"image": images[:1]})[0])
+
+    def test_termination(self):
+        options = onnxruntime.RunOptions()
+        options.terminate = True
+        session = onnxruntime.InferenceSession(endless_model())
+        with self.assertRaisesRegex(onnxruntime.Fail, "terminate"):
+            session.run(None, {"x": np.zeros(1, np.float32)}, options)
+        options.terminate = False
+        failed = []
+
+        def work():
+            try:
+                session.run(None, {"x": np.zeros(1, np.float32)}, options)
+            except onnxruntime.Fail as error:
+                failed.append(error.code)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while not options._running:
+            thread.join(0.01)
+        while thread.is_alive():  # a run that has not quite begun is not ended
+            options.terminate = True
+            thread.join(0.05)
+        self.assertEqual(failed, ["CANCELLED"])
+
+    def test_declared_types(self):
+        """Names of outputs' dimensions as the model has them, and types of what is no tensor."""
+        import onnx
+        from onnx import TensorProto, helper
+        node = helper.make_node("SequenceConstruct", ["x", "x"], ["s"])
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 2])
+        s = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["lines", None])
+        graph = helper.make_graph([node, helper.make_node("Relu", ["x"], ["y"])], "g", [x], [s, y])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+        model.ir_version = 8
+        onnx.checker.check_model(model)
+        session = onnxruntime.InferenceSession(model.SerializeToString())
+        self.assertEqual([node.type for node in session.get_outputs()], ["seq(tensor(float))", "tensor(float)"])
+        self.assertEqual(session.get_outputs()[1].shape, ["lines", 2])
+        (values,) = session.run_with_ort_values(["s"], {"x": np.zeros((3, 2), np.float32)})
+        self.assertTrue(values.is_tensor_sequence())
+        self.assertEqual(values.data_type(), "seq(tensor(float))")
+
     def test_install(self):
-        before = sys.modules.get("onnxruntime")
-        onnxruntime.install()
-        try:
-            import onnxruntime as imported
-            from onnxruntime import InferenceSession
-            self.assertIs(imported, onnxruntime)
-            self.assertIs(InferenceSession, onnxruntime.InferenceSession)
-        finally:
-            del sys.modules["onnxruntime"]
-            if before is not None:
-                sys.modules["onnxruntime"] = before
+        """What packages import: the module, its parts, and their exceptions."""
+        program = """
+import onnxruntime, onnxruntime as ort, berth.onnxruntime, importlib.util
+from onnxruntime import InferenceSession, get_available_providers
+from onnxruntime.capi import _pybind_state as C
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument, NoSuchFile, InvalidProtobuf
+from onnxruntime.capi.onnxruntime_inference_collection import OrtValue
+assert onnxruntime is berth.onnxruntime and InferenceSession is berth.onnxruntime.InferenceSession
+assert C.get_available_providers() == get_available_providers()
+assert importlib.util.find_spec("onnxruntime")
+try:
+    InferenceSession("no_such.onnx")
+except NoSuchFile as error:
+    print(OrtValue is ort.OrtValue, sys.argv[1:])
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.py")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("import sys\n" + program)
+            outputs = [self.python("-m", "berth.onnxruntime", path, "one", "two"),
+                       self.python("-c", "import sys, berth.onnxruntime; berth.onnxruntime.install(); sys.argv[1:] = ['one', 'two']\n" +
+                                   program),
+                       # without install(): parts are found by the package's path
+                       self.python("-c", "import sys, berth.onnxruntime; sys.modules['onnxruntime'] = berth.onnxruntime; "
+                                   "sys.argv[1:] = ['one', 'two']\n" + program)]
+        for done in outputs:
+            self.assertEqual((done.returncode, done.stdout), (0, "True ['one', 'two']\n"), done.stderr)
+        self.assertEqual(self.python("-m", "berth.onnxruntime").returncode, 2)
+
+    @staticmethod
+    def python(*arguments):
+        return subprocess.run([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     @needs_shared
     def test_recognition_of_text(self):

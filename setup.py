@@ -1,4 +1,4 @@
-"""Puts Berth's shared libraries into the package: those of BERTH_LIBRARY_DIR, or built from the tree around this folder."""
+"""Puts Berth's shared libraries into the package: those of BERTH_LIBRARY_DIR, or built from this tree."""
 
 import os
 import re
@@ -9,8 +9,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 from setuptools.dist import Distribution
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(HERE)
+ROOT = os.path.dirname(os.path.abspath(__file__))
 LIBRARIES = ["libberth.so", "libberth-compiler.so"]
 
 try:

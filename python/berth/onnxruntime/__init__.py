@@ -1,0 +1,78 @@
+"""The part of ONNX Runtime's Python API that applications use, over Berth.
+
+    import berth.onnxruntime as onnxruntime
+    session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+    outputs = session.run(None, {"x": x})
+
+For packages that import `onnxruntime` themselves, call berth.onnxruntime.install() before they do, or run the whole program with
+`python -m berth.onnxruntime program.py` (or `-m module`).
+
+Which devices are used is said by the provider "BerthExecutionProvider" with the option "target" (docs/target.md), or by
+set_default_target. Options that choose between ways to compute (optimisation levels, arenas, logging) are taken and have
+no effect. Values are in host memory.
+"""
+
+import importlib
+import sys
+
+from .. import _native
+from ._errors import (DeviceReset, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidProtobuf, ModelLoadCanceled,
+                      ModelLoaded, ModelRequiresCompilation, NoModel, NoSuchFile, NotFound, NotImplemented, RuntimeException)
+from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from ._session import InferenceSession, ModelMetadata, NodeArg, Session, get_available_providers, set_default_target
+from ._values import IOBinding, OrtDevice, OrtValue
+
+__version__ = "1.24.0"  # of the API of ONNX Runtime's that this follows: applications compare it
+berth_version = _native.run.berth_version().decode()
+
+
+def get_all_providers():
+    return get_available_providers()
+
+
+def get_device():
+    return "CPU"
+
+
+def get_version_string():
+    return __version__
+
+
+def get_build_info():
+    return f"Berth {berth_version}, with the API of ONNX Runtime {__version__}"
+
+
+def print_debug_info():
+    print(get_build_info())
+
+
+def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):
+    """Does nothing: Berth's drivers find their libraries themselves."""
+
+
+def set_default_logger_severity(_severity):
+    pass
+
+
+def set_default_logger_verbosity(_verbosity):
+    pass
+
+
+def disable_telemetry_events():
+    pass
+
+
+def enable_telemetry_events():
+    pass
+
+
+def set_seed(_seed):
+    pass
+
+
+def install():
+    """Makes `import onnxruntime` give this module, in this process, from now on."""
+    sys.modules["onnxruntime"] = sys.modules[__name__]
+    for name in ("capi", "capi._pybind_state", "capi.onnxruntime_pybind11_state", "capi.onnxruntime_inference_collection",
+                 "capi.onnxruntime_validation"):
+        sys.modules[f"onnxruntime.{name}"] = importlib.import_module(f"{__name__}.{name}")

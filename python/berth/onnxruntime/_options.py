@@ -1,0 +1,134 @@
+"""Options of sessions and of runs."""
+
+import enum
+import threading
+import warnings
+
+from ._errors import NotImplemented as NotThere
+
+
+class GraphOptimizationLevel(enum.IntEnum):
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(enum.IntEnum):
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(enum.IntEnum):
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+class SessionOptions:
+    """Of these, intra_op_num_threads, enable_profiling, add_provider and add_free_dimension_override_by_name have an effect.
+    What would change results or write files and is not there is an error or a warning."""
+
+    def __init__(self):
+        self.intra_op_num_threads = 0
+        self.inter_op_num_threads = 0
+        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
+        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
+        self.execution_order = ExecutionOrder.DEFAULT
+        self.enable_profiling = False
+        self.profile_file_prefix = "berth_profile"
+        self.enable_cpu_mem_arena = True
+        self.enable_mem_pattern = True
+        self.enable_mem_reuse = True
+        self.use_deterministic_compute = False
+        self.use_per_session_threads = True
+        self.log_severity_level = 2
+        self.log_verbosity_level = 0
+        self.logid = ""
+        self._optimized_model_filepath = ""
+        self._entries = {}
+        self._dims = {}
+        self._providers = []
+
+    @property
+    def optimized_model_filepath(self):
+        return self._optimized_model_filepath
+
+    @optimized_model_filepath.setter
+    def optimized_model_filepath(self, path):
+        if path:
+            warnings.warn(f"Berth writes no ONNX file of the optimised model; {path} is not written", RuntimeWarning,
+                          stacklevel=2)
+        self._optimized_model_filepath = path
+
+    def add_session_config_entry(self, key, value):
+        self._entries[key] = value
+
+    def get_session_config_entry(self, key):
+        return self._entries[key]
+
+    def has_session_config_entry(self, key):
+        return key in self._entries
+
+    def add_free_dimension_override_by_name(self, name, extent):
+        self._dims[name] = extent
+
+    def add_free_dimension_override_by_denotation(self, denotation, extent):
+        raise NotThere(f'dimensions by denotation ("{denotation}"); give them by name: add_free_dimension_override_by_name')
+
+    def add_provider(self, name, options=None):
+        self._providers.append((name, dict(options or {})))
+
+    def has_providers(self):
+        return bool(self._providers)
+
+    def add_initializer(self, name, value):
+        raise NotThere(f'initializers of the caller\'s ("{name}")')
+
+    def add_external_initializers(self, names, values):
+        raise NotThere(f"initializers of the caller's ({', '.join(names)})")
+
+    def register_custom_ops_library(self, path):
+        raise NotThere(f"custom operators of ONNX Runtime's ({path})")
+
+
+class RunOptions:
+    """`terminate` ends runs that use these options, those on other threads as well."""
+
+    def __init__(self):
+        self.log_severity_level = 2
+        self.log_verbosity_level = 0
+        self.logid = ""
+        self.only_execute_path_to_fetches = False
+        self._terminate = False
+        self._entries = {}
+        self._lock = threading.Lock()
+        self._running = []
+
+    @property
+    def terminate(self):
+        return self._terminate
+
+    @terminate.setter
+    def terminate(self, value):
+        with self._lock:
+            self._terminate = bool(value)
+            running = list(self._running) if value else []
+        for session in running:
+            session.cancel()
+
+    def add_run_config_entry(self, key, value):
+        self._entries[key] = value
+
+    def get_run_config_entry(self, key):
+        return self._entries[key]
+
+    def _begin(self, session):
+        """A session (berth.Session or what is cancelled like one) begins to run."""
+        with self._lock:
+            self._running.append(session)
+
+    def _end(self, session):
+        with self._lock:
+            self._running.remove(session)

@@ -1,0 +1,208 @@
+"""InferenceSession."""
+
+import os
+import threading
+import time
+import warnings
+
+import numpy as np
+
+from .. import _native
+from .._model import Model
+from .._native import BerthError
+from . import _errors, _onnx
+from ._errors import InvalidArgument, InvalidProtobuf, MissingInput
+from ._options import SessionOptions
+from ._values import IOBinding, OrtValue
+
+_PROVIDERS = ["BerthExecutionProvider", "CPUExecutionProvider"]
+_TYPES = {"f32": "tensor(float)", "f64": "tensor(double)", "f16": "tensor(float16)", "bf16": "tensor(bfloat16)",
+          "i8": "tensor(int8)", "i16": "tensor(int16)", "i32": "tensor(int32)", "i64": "tensor(int64)",
+          "u8": "tensor(uint8)", "u16": "tensor(uint16)", "u32": "tensor(uint32)", "u64": "tensor(uint64)",
+          "bool": "tensor(bool)", "string": "tensor(string)"}
+_default_target = None
+
+
+def set_default_target(target):
+    """The target of sessions whose providers say none; None = "cpu"."""
+    global _default_target
+    _default_target = target
+
+
+def get_available_providers():
+    return list(_PROVIDERS)
+
+
+class NodeArg:
+    """An input or output. `declared`: its type and shape as the model's file says them, or None."""
+
+    def __init__(self, port, declared=None):
+        def extent(axis, value):  # names that the model does not have are none there
+            said = declared[1][axis] if declared and declared[1] and axis < len(declared[1]) else None
+            made = isinstance(value, str) and (value == f"{port.name}.{axis}" or "(" in value)
+            return said if isinstance(said, str) and not isinstance(value, int) else None if made else value
+
+        self.name = port.name
+        shape = port.shape if port.shape is not None else declared[1] if declared else None
+        self.shape = [extent(axis, value) for axis, value in enumerate(shape or ())]
+        self.type = _TYPES.get(port.type, "") or (declared[0] if declared else "")
+
+    def __repr__(self):
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape})"
+
+
+class ModelMetadata:
+    def __init__(self, facts):
+        self.producer_name = facts["producer_name"]
+        self.domain = facts["domain"]
+        self.description = facts["description"]
+        self.version = facts["version"]
+        self.graph_name = facts["graph_name"]
+        self.graph_description = facts["graph_description"]
+        self.custom_metadata_map = facts["custom_metadata_map"]
+
+
+def _read_providers(providers, provider_options):
+    """Names, and {name: options}; providers are names or (name, options)."""
+    names, options = [], {}
+    if provider_options and len(provider_options) != len(providers or []):
+        raise ValueError("provider_options should be as many as providers")
+    for i, provider in enumerate(providers or []):
+        name, given = provider if isinstance(provider, (tuple, list)) else (provider, {})
+        if provider_options:
+            given = provider_options[i] or given
+        names.append(name)
+        options[name] = {str(key): str(value) for key, value in dict(given).items()}
+    others = [name for name in names if name not in _PROVIDERS]
+    if others and not set(names) & set(_PROVIDERS):
+        warnings.warn(f"of the providers {', '.join(others)} none is here; there are {', '.join(_PROVIDERS)}, and the "
+                      "processor computes. Another device is a target of BerthExecutionProvider", UserWarning, stacklevel=3)
+    return names, options
+
+
+class Session:
+    """What there is of a model that is ready to run."""
+
+    def get_inputs(self):
+        return [NodeArg(port, self._facts["inputs"].get(port.name)) for port in self._model.inputs]
+
+    def get_outputs(self):
+        return [NodeArg(port, self._facts["outputs"].get(port.name)) for port in self._model.outputs]
+
+    def get_overridable_initializers(self):
+        return []
+
+    def get_providers(self):
+        return list(self._provider_options)
+
+    def set_providers(self, providers=None, provider_options=None):
+        """Makes the session for them: models are compiled again when they are next run."""
+        self._open(providers, provider_options)
+
+    def get_provider_options(self):
+        return {name: dict(options) for name, options in self._provider_options.items()}
+
+    def get_session_options(self):
+        return self._options
+
+    def get_modelmeta(self):
+        return ModelMetadata(self._facts)
+
+    def disable_fallback(self):
+        pass
+
+    def enable_fallback(self):
+        pass
+
+    def io_binding(self):
+        return IOBinding(self)
+
+    def get_profiling_start_time_ns(self):
+        return self._start_ns
+
+    def end_profiling(self):
+        """Writes a trace of the last run for Perfetto, if enable_profiling was set; gives its path."""
+        path = f"{self._options.profile_file_prefix}_{os.getpid()}.json"
+        if self._model.last_session is None or not self._options.enable_profiling:
+            return ""
+        try:
+            self._model.last_session.write_trace(path)
+        except BerthError as error:
+            raise _errors.of(error) from error
+        return path
+
+
+class InferenceSession(Session):
+    def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **_others):
+        self._options = sess_options or SessionOptions()
+        is_path = isinstance(path_or_bytes, (str, os.PathLike))
+        if not is_path and not isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+            raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        self._model_path = os.fspath(path_or_bytes) if is_path else None
+        self._model_bytes = None if is_path else path_or_bytes
+        self._start_ns = time.perf_counter_ns()
+        if self._options.has_providers() and not providers:
+            providers = self._options._providers
+        try:
+            self._facts = _onnx.metadata(path_or_bytes)
+        except OSError as error:
+            raise _errors.NoSuchFile(f"Load model from {self._model_path} failed: {error.strerror}") from error
+        self._open(providers, provider_options)
+
+    def _open(self, providers, provider_options):
+        names, options = _read_providers(providers, provider_options)
+        self._provider_options = {name: options.get(name, {}) for name in _PROVIDERS if name in names or not names}
+        if not self._provider_options:  # only ones that are not here, as of another machine: the processor serves
+            self._provider_options = {"CPUExecutionProvider": {}}
+        target = options.get("BerthExecutionProvider", {}).get("target", _default_target)
+        source = self._model_path if self._model_bytes is None else self._model_bytes
+        try:
+            self._model = Model(source, target, dims=self._options._dims, threads=self._options.intra_op_num_threads,
+                                profile=self._options.enable_profiling)
+        except BerthError as error:
+            damaged = error.code == "INVALID_ARGUMENT" and not self._facts["is_whole"]
+            raise InvalidProtobuf(error) if damaged else _errors.of(error) from error
+
+    def _check_names(self, output_names, input_feed):
+        outputs, inputs = ([port.name for port in ports] for ports in (self._model.outputs, self._model.inputs))
+        for name in output_names or []:
+            if name not in outputs:
+                raise InvalidArgument(f"Invalid output name: {name}; the outputs are {', '.join(outputs)}")
+        for name in input_feed:
+            if name not in inputs:
+                raise InvalidArgument(f"Invalid input name: {name}; the inputs are {', '.join(inputs)}")
+        missing = [name for name in inputs if name not in input_feed]
+        if missing:
+            raise MissingInput(f"Required inputs ({missing}) are missing from input feed ({list(input_feed)}).")
+        return output_names or outputs
+
+    def run(self, output_names, input_feed, run_options=None):
+        names = self._check_names(output_names, input_feed)
+        if run_options is not None and run_options.terminate:
+            raise _errors.Fail("Exiting due to terminate flag being set to true.")
+        feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
+        try:
+            results = self._model._run_named(feed, watch=run_options)
+        except BerthError as error:
+            raise _errors.of(error) from error
+        return [results[name] for name in names]
+
+    def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
+        return [OrtValue(value) for value in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def run_with_iobinding(self, iobinding, run_options=None):
+        iobinding._run(run_options)
+
+    def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
+        """Returns at once; `callback(results, user_data, error)` is called on a thread of its own, with the results or
+        with what went wrong ("" = nothing)."""
+        self._check_names(output_names, input_feed)
+
+        def work():
+            try:
+                results, failed = self.run(output_names, input_feed, run_options), ""
+            except Exception as error:  # whatever it is, it is the callback's to know
+                results, failed = [], str(error) or type(error).__name__
+            callback(results, user_data, failed)
+
+        threading.Thread(target=work).start()

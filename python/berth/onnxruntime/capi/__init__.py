@@ -1,0 +1,1 @@
+"""Where applications import exceptions and classes of ONNX Runtime's from."""
