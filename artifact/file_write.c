@@ -509,10 +509,7 @@ static berth_status write_program(const berth_program *program, const char *path
                                   const berth_secret_key *key) {
     BERTH_TRY(berth_program_verify(program));
     write_call call = {.program = program, .path = path, .key = key};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &call.arena));
-    berth_status status = berth_arena_try(call.arena, write_body, &call);
-    berth_arena_destroy(call.arena);
-    return status;
+    return berth_arena_scratch(write_body, &call, &call.arena);
 }
 
 berth_status berth_program_write(const berth_program *program, const char *path) {

@@ -103,6 +103,27 @@ berth_status berth_arena_try(berth_arena *arena, berth_status (*body)(void *user
     return status;
 }
 
+static void drop(berth_arena **arena) {
+    berth_arena_destroy(*arena);
+    *arena = NULL;
+}
+
+berth_status berth_arena_make(berth_status (*body)(void *user), void *user,
+                              berth_arena **out_arena) {
+    *out_arena = NULL;
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), out_arena));
+    berth_status status = berth_arena_try(*out_arena, body, user);
+    if (status) drop(out_arena);
+    return status;
+}
+
+berth_status berth_arena_scratch(berth_status (*body)(void *user), void *user,
+                                 berth_arena **out_arena) {
+    BERTH_TRY(berth_arena_make(body, user, out_arena));
+    drop(out_arena);
+    return BERTH_OK;
+}
+
 static void *bump(chunk *c, size_t size_bytes, size_t alignment_bytes) {
     if (!c) return NULL;
     uintptr_t start = (uintptr_t)c->data + c->used_bytes;

@@ -38,6 +38,15 @@ void berth_arena_destroy(berth_arena *arena);
 BERTH_MUST_USE berth_status berth_arena_try(berth_arena *arena, berth_status (*body)(void *user),
                                             void *user);
 
+// How most objects and answers of an interface are made: an arena of the system's memory in
+// *out_arena, and body(user) in it, which finds it there. If it fails, the arena is gone and
+// *out_arena NULL. `out_arena` lies outside the arena, such as in the record `user` points at.
+BERTH_MUST_USE berth_status berth_arena_make(berth_status (*body)(void *user), void *user,
+                                             berth_arena **out_arena);
+// The same for work that leaves nothing: the arena is gone in either case.
+BERTH_MUST_USE berth_status berth_arena_scratch(berth_status (*body)(void *user), void *user,
+                                                berth_arena **out_arena);
+
 // What an allocation does that fails: never returns. For memory that ran out elsewhere.
 __attribute__((noreturn)) void berth_arena_fail(berth_arena *arena);
 

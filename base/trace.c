@@ -77,8 +77,5 @@ berth_status berth_trace_write(const char *path, const char *process, const char
                                uint32_t track_count, const berth_trace_event *events,
                                uint32_t event_count) {
     trace_call call = {NULL, path, process, tracks, track_count, events, event_count};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &call.arena));
-    berth_status status = berth_arena_try(call.arena, write_body, &call);
-    berth_arena_destroy(call.arena);
-    return status;
+    return berth_arena_scratch(write_body, &call, &call.arena);
 }

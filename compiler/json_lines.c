@@ -1,5 +1,6 @@
 #include "compiler/json_lines.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,4 +71,51 @@ static berth_status read_lines(void *user) {
 berth_status berth_json_lines_read(const berth_json_lines *file, berth_arena *arena) {
     read_job job = {file, arena};
     return berth_arena_try(arena, read_lines, &job);
+}
+
+berth_status berth_json_line_number(const berth_json_line *line, const json_t *object,
+                                    const char *name, double least, double most,
+                                    double *out_value) {
+    const json_t *value = json_object_get(object, name);
+    *out_value = json_number_value(value);
+    if (json_is_number(value) && isfinite(*out_value) && *out_value >= least && *out_value <= most)
+        return BERTH_OK;
+    return berth_json_line_wrong(
+        line,
+        berth_arena_printf(line->arena, "\"%s\" is no number from %g to %g", name, least, most));
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+typedef struct sorted_record {
+    const void *record;
+    int (*order)(const void *a, const void *b);
+} sorted_record;
+
+static int by_order(const void *a, const void *b) {
+    const sorted_record *x = a, *y = b;
+    return x->order(x->record, y->record);
+}
+
+typedef struct write_job {
+    const berth_json_lines_output *file;
+    berth_strbuf text;
+} write_job;
+
+static berth_status write_lines(void *user) {
+    write_job *job = user;
+    const berth_json_lines_output *file = job->file;
+    sorted_record *sorted =
+        berth_arena_new_array(job->text.arena, sorted_record, (size_t)file->count + 1);
+    for (uint32_t i = 0; i < file->count; ++i)
+        sorted[i] = (sorted_record){file->at(file->table, i), file->order};
+    qsort(sorted, file->count, sizeof(*sorted), by_order);
+    for (uint32_t i = 0; i < file->count; ++i) file->add(&job->text, sorted[i].record);
+    return BERTH_OK;
+}
+
+berth_status berth_json_lines_write(const berth_json_lines_output *file, berth_arena *arena) {
+    write_job job = {.file = file, .text = berth_strbuf_make(arena)};
+    BERTH_TRY(berth_arena_try(arena, write_lines, &job));
+    return berth_file_write(file->path, berth_strbuf_text(&job.text), job.text.length);
 }

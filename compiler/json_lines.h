@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "base/str.h"
 
 typedef struct berth_json_lines berth_json_lines;
 
@@ -41,5 +42,25 @@ BERTH_MUST_USE berth_status berth_json_line_wrong(const berth_json_line *line, c
 
 // A culled target as berth_target_culled writes it, in the line's arena; NULL = it is none.
 const char *berth_json_line_target(const berth_json_line *line, const json_t *object);
+
+// A finite number from `least` to `most`.
+//   errors: INVALID_ARGUMENT as berth_json_line_wrong
+BERTH_MUST_USE berth_status berth_json_line_number(const berth_json_line *line,
+                                                   const json_t *object, const char *name,
+                                                   double least, double most, double *out_value);
+
+typedef struct berth_json_lines_output {
+    const char *path;
+    uint32_t count;  // of records
+    const void *(*at)(const void *table, uint32_t index);
+    int (*order)(const void *a, const void *b);          // of two records; never 0
+    void (*add)(berth_strbuf *out, const void *record);  // its line
+    const void *table;
+} berth_json_lines_output;
+
+// Writes every record's line, in order. `arena`: for the text.
+//   errors: those of berth_file_write
+BERTH_MUST_USE berth_status berth_json_lines_write(const berth_json_lines_output *file,
+                                                   berth_arena *arena);
 
 #endif  // BERTH_COMPILER_JSON_LINES_H_

@@ -106,10 +106,7 @@ static uint32_t find_variant(const berth_vm_body *vm, uint32_t piece, const bert
 
 static berth_status refuse(const berth_vm_runner *r, uint32_t piece, const berth_tensor *inputs) {
     lack l = {.runner = r, .piece = piece, .inputs = inputs};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &l.arena));
-    berth_status status = berth_arena_try(l.arena, say_lack, &l);
-    berth_arena_destroy(l.arena);
-    return status;
+    return berth_arena_scratch(say_lack, &l, &l.arena);
 }
 
 // ---- running ------------------------------------------------------------------------------------

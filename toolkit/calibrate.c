@@ -249,8 +249,5 @@ static berth_status run(void *user) {
 berth_status berth_calibrate(const char *path, const berth_calibrate_options *options,
                              berth_cost_table *table) {
     measurement m = {.options = options, .path = path, .table = table};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &m.arena));
-    berth_status status = berth_arena_try(m.arena, run, &m);
-    berth_arena_destroy(m.arena);
-    return status;
+    return berth_arena_scratch(run, &m, &m.arena);
 }

@@ -120,8 +120,5 @@ berth_status berth_tensor_file_write(const char *path, const char *name,
                                      const berth_tensor *tensor) {
     call c = {.path = path, .name = name, .tensor = tensor};
     BERTH_TRY(berth_tensor_check(tensor));
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &c.arena));
-    berth_status status = berth_arena_try(c.arena, write_body, &c);
-    berth_arena_destroy(c.arena);
-    return status;
+    return berth_arena_scratch(write_body, &c, &c.arena);
 }

@@ -229,10 +229,7 @@ static berth_status run_host(void *user, uint32_t operation, berth_vm_value *con
         if (!s->on_host) s->on_host = piece;
     }
     host_job job = {.session = user, .operation = operation, .inputs = inputs, .outputs = outputs};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, compute_on_host, &job);
-    berth_arena_destroy(job.arena);
-    return status;
+    return berth_arena_scratch(compute_on_host, &job, &job.arena);
 }
 
 // ---- the session --------------------------------------------------------------------------------

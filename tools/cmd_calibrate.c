@@ -1,31 +1,28 @@
 // berth calibrate: measures kernels and copies on this machine, for plans to predict by.
 #include <berth/calibrate.h>
-#include <string.h>
 
-#include "base/file.h"
-#include "tools/cli_compiler.h"
 #include "tools/commands.h"
+#include "tools/measured_file.h"
 
 typedef struct calibrate_command {
     berth_cli_model cli;
-    berth_cli_strings files;  // models; with --merge: files of costs
-    const char *output;
+    berth_cli_measured file;
     int64_t duration_ns;
     berth_cli_words device_words;
-    bool merge, by_model;
+    bool by_model;
     berth_compiler *compiler;
     berth_costs *costs;
 } calibrate_command;
 
-enum { key_output = 'o', key_merge = 0x600, key_duration, key_by_model, key_device_options };
+enum { key_duration = 0x600, key_by_model, key_device_options };
 
 static const struct argp_option options[] = {
-    {"output", key_output, "FILE", 0,
+    {"output", BERTH_CLI_KEY_OUTPUT, "FILE", 0,
      "Write the costs here (default: costs.jsonl in the folder of compiled kernels, where plans "
      "look "
      "for it). What a file holds already of other work is kept",
      0},
-    {"merge", key_merge, NULL, 0,
+    {"merge", BERTH_CLI_KEY_MERGE, NULL, 0,
      "Measure nothing: the arguments are files of costs, which become one (-o). Means, weighted by "
      "runs, where several have the same work",
      0},
@@ -41,10 +38,12 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     calibrate_command *command = state->input;
+    bool is_file = berth_cli_measured_take(&command->file, state, key, arg, "files of costs");
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
-    case key_output: command->output = arg; return 0;
-    case key_merge: command->merge = true; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &command->cli;
+        command->file.cli = &command->cli;
+        return 0;
     case key_device_options:
         berth_cli_take_device_options(state, &command->cli, &command->device_words, arg);
         return 0;
@@ -54,21 +53,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
             berth_cli_wrong_usage(
                 state, "--duration takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;
-    case ARGP_KEY_ARG:
-        berth_cli_push(&command->cli, &command->files, arg);
-        command->cli.model = arg;  // which the options of a model are for
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        if (command->merge) berth_cli_wrong_usage(state, "--merge takes files of costs");
-        command->cli.model = "";
-        return 0;
+    case ARGP_KEY_NO_ARGS: command->cli.model = ""; return 0;
     case ARGP_KEY_END:
-        if (command->by_model && command->files.count == 0)
+        if (command->by_model && command->file.files.count == 0)
             berth_cli_wrong_usage(state, "--by-model needs a MODEL");
-        if (command->merge && !command->output)
-            berth_cli_wrong_usage(state, "--merge needs -o FILE");
         return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return is_file ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -78,7 +68,9 @@ static void show_progress(void *user, const char *what) {
         berth_cli_message("note", berth_arena_printf(command->cli.arena, "measuring %s", what));
 }
 
-static berth_status measure(calibrate_command *command) {
+static berth_status measure(void *user) {
+    calibrate_command *command = user;
+    const berth_cli_strings *models = &command->file.files;
     const berth_calibrate_settings settings = {.size_bytes = sizeof(settings),
                                                .duration_ns = command->duration_ns,
                                                .seed = 1,
@@ -88,55 +80,59 @@ static berth_status measure(calibrate_command *command) {
                                                .on_begin = show_progress,
                                                .user = command};
     BERTH_TRY(berth_cli_compiler(&command->cli, false, &command->compiler));
-    if (command->files.count == 0)
+    if (models->count == 0)
         return berth_compiler_calibrate(command->compiler, NULL, &settings, command->costs);
-    for (uint32_t i = 0; i < command->files.count; ++i)
-        BERTH_TRY(
-            berth_status_prefix(berth_compiler_calibrate(command->compiler, command->files.data[i],
-                                                         &settings, command->costs),
-                                "%s", command->files.data[i]));
+    for (uint32_t i = 0; i < models->count; ++i)
+        BERTH_TRY(berth_status_prefix(
+            berth_compiler_calibrate(command->compiler, models->data[i], &settings, command->costs),
+            "%s", models->data[i]));
     return BERTH_OK;
 }
 
-static berth_status read_all(const calibrate_command *command) {
-    for (uint32_t i = 0; i < command->files.count; ++i)
-        BERTH_TRY(berth_costs_read(command->costs, command->files.data[i]));
-    return BERTH_OK;
+static berth_status read_costs(void *user, const char *path) {
+    const calibrate_command *command = user;
+    return berth_costs_read(command->costs, path);
 }
 
-static berth_status keep_older(const char *path, berth_costs *costs) {
-    if (!berth_file_exists(path)) return BERTH_OK;
+static berth_status keep_older(void *user, const char *path) {
+    const calibrate_command *command = user;
     berth_costs *older = NULL;
     BERTH_TRY(berth_costs_create(&older));
     berth_status status = berth_costs_read(older, path);
-    if (!status) status = berth_costs_add_missing(costs, older);
+    if (!status) status = berth_costs_add_missing(command->costs, older);
     berth_costs_destroy(older);
     return status;
 }
 
+static uint32_t count_costs(const void *user) {
+    const calibrate_command *command = user;
+    return berth_costs_count(command->costs);
+}
+
+static berth_status save_costs(const void *user, const char *path) {
+    const calibrate_command *command = user;
+    return berth_costs_save(command->costs, path);
+}
+
 static berth_status run(void *state) {
     calibrate_command *command = state;
-    berth_arena *arena = command->cli.arena;
     bool json = berth_cli_wants_json(&command->cli);
-    bool fallback = !command->output;
-    const char *path = fallback ? berth_cli_default_costs(&command->cli) : command->output;
-    if (!path)
-        return berth_status_make(BERTH_NOT_FOUND, "no cache folder: HOME is not set; give -o FILE");
+    const berth_cli_records records = {.default_path = berth_cli_default_costs(&command->cli),
+                                       .measure = measure,
+                                       .read = read_costs,
+                                       .keep = keep_older,
+                                       .count = count_costs,
+                                       .save = save_costs,
+                                       .user = command};
+    berth_cli_measured_result result;
     BERTH_TRY(berth_costs_create(&command->costs));
-    BERTH_TRY(command->merge ? read_all(command) : measure(command));
-    uint32_t measured = berth_costs_count(command->costs);
-    if (!command->merge) BERTH_TRY(keep_older(path, command->costs));
-    if (fallback)
-        BERTH_TRY(berth_file_make_folders(
-            berth_arena_strndup(arena, path, (size_t)(strrchr(path, '/') - path))));
-    BERTH_TRY(berth_costs_save(command->costs, path));
-    uint32_t count = berth_costs_count(command->costs);
+    BERTH_TRY(berth_cli_measured_write(&command->file, &records, &result));
+    uint32_t kept = result.count - result.measured;
     if (json)
-        berth_cli_print_json(json_pack("{s:o, s:i, s:i}", "file", berth_cli_json_text(path),
-                                       "records", (int)count, "kept", (int)(count - measured)));
+        berth_cli_print_measured(&result, "kept", kept);
     else
-        berth_cli_print("%s: %u costs, %u of them kept from before\n", path, count,
-                        count - measured);
+        berth_cli_print("%s: %u costs, %u of them kept from before\n", result.path, result.count,
+                        kept);
     return BERTH_OK;
 }
 

@@ -1,32 +1,28 @@
 // berth tune: faster decisions for the kernels of a model, found by measuring on this machine.
 #include <berth/tune.h>
-#include <string.h>
 
-#include "base/file.h"
-#include "tools/cli_compiler.h"
 #include "tools/commands.h"
+#include "tools/measured_file.h"
 
 typedef struct tune_command {
     berth_cli_model cli;
-    berth_cli_strings files;  // a model; with --merge: files of tuned kernels
-    const char *output;
+    berth_cli_measured file;
     int64_t duration_ns;
     uint64_t trials;
     uint64_t seed;
-    bool merge;
     berth_compiler *compiler;
     berth_tuned *tuned;
 } tune_command;
 
-enum { key_output = 'o', key_merge = 0x600, key_budget, key_trials, key_seed };
+enum { key_budget = 0x600, key_trials, key_seed };
 
 static const struct argp_option options[] = {
-    {"output", key_output, "FILE", 0,
+    {"output", BERTH_CLI_KEY_OUTPUT, "FILE", 0,
      "Write the tuned kernels here (default: tuned.jsonl in the folder of compiled kernels, where "
      "compilations look for it). What a file holds already is kept unless something better is "
      "found",
      0},
-    {"merge", key_merge, NULL, 0,
+    {"merge", BERTH_CLI_KEY_MERGE, NULL, 0,
      "Measure nothing: the arguments are files of tuned kernels, which become one (-o): of every "
      "kernel and device the record that gains most",
      0},
@@ -36,22 +32,16 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static error_t end_options(tune_command *command, struct argp_state *state) {
-    if (command->merge && !command->output) berth_cli_wrong_usage(state, "--merge needs -o FILE");
-    if (!command->merge && command->files.count > 1)
-        berth_cli_wrong_usage(state, "one MODEL at a time");
-    return 0;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state) {
     tune_command *command = state->input;
+    bool is_file =
+        berth_cli_measured_take(&command->file, state, key, arg, "files of tuned kernels");
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &command->cli;
+        command->file.cli = &command->cli;
         command->seed = 1;
         return 0;
-    case key_output: command->output = arg; return 0;
-    case key_merge: command->merge = true; return 0;
     case key_budget:
         if (!berth_cli_parse_time(arg, &command->duration_ns) || command->duration_ns <= 0)
             berth_cli_wrong_usage(
@@ -66,16 +56,12 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         if (!berth_cli_parse_u64(arg, &command->seed))
             berth_cli_wrong_usage(state, "--seed takes a number, not \"%s\"", arg);
         return 0;
-    case ARGP_KEY_ARG:
-        berth_cli_push(&command->cli, &command->files, arg);
-        command->cli.model = arg;  // which the options of a model are for
+    case ARGP_KEY_NO_ARGS: berth_cli_wrong_usage(state, "a MODEL is missing"); return 0;
+    case ARGP_KEY_END:
+        if (!command->file.merge && command->file.files.count > 1)
+            berth_cli_wrong_usage(state, "one MODEL at a time");
         return 0;
-    case ARGP_KEY_NO_ARGS:
-        berth_cli_wrong_usage(state, command->merge ? "--merge takes files of tuned kernels"
-                                                    : "a MODEL is missing");
-        return 0;
-    case ARGP_KEY_END: return end_options(command, state);
-    default: return ARGP_ERR_UNKNOWN;
+    default: return is_file ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -84,7 +70,8 @@ static void show_progress(void *user, const char *what) {
     if (!command->cli.quiet) berth_cli_message("note", what);
 }
 
-static berth_status measure(tune_command *command) {
+static berth_status measure(void *user) {
+    tune_command *command = user;
     const berth_tune_settings settings = {.size_bytes = sizeof(settings),
                                           .duration_ns = command->duration_ns,
                                           .seed = command->seed,
@@ -92,40 +79,45 @@ static berth_status measure(tune_command *command) {
                                           .user = command,
                                           .trials = (uint32_t)command->trials};
     BERTH_TRY(berth_cli_compiler(&command->cli, false, &command->compiler));
-    return berth_compiler_tune(command->compiler, command->files.data[0], &settings,
+    return berth_compiler_tune(command->compiler, command->file.files.data[0], &settings,
                                command->tuned);
 }
 
-static berth_status read_all(const tune_command *command) {
-    for (uint32_t i = 0; i < command->files.count; ++i)
-        BERTH_TRY(berth_tuned_read(command->tuned, command->files.data[i]));
-    return BERTH_OK;
+static berth_status read_tuned(void *user, const char *path) {
+    const tune_command *command = user;
+    return berth_tuned_read(command->tuned, path);
+}
+
+static uint32_t count_tuned(const void *user) {
+    const tune_command *command = user;
+    return berth_tuned_count(command->tuned);
+}
+
+static berth_status save_tuned(const void *user, const char *path) {
+    const tune_command *command = user;
+    return berth_tuned_save(command->tuned, path);
 }
 
 static berth_status run(void *state) {
     tune_command *command = state;
-    berth_arena *arena = command->cli.arena;
     bool json = berth_cli_wants_json(&command->cli);
-    bool fallback = !command->output;
-    const char *path = fallback ? berth_cli_default_tuned(&command->cli) : command->output;
-    if (!path)
-        return berth_status_make(BERTH_NOT_FOUND, "no cache folder: HOME is not set; give -o FILE");
+    // Of a kernel in several files the best stays, so keeping is reading.
+    const berth_cli_records records = {.default_path = berth_cli_default_tuned(&command->cli),
+                                       .measure = measure,
+                                       .read = read_tuned,
+                                       .keep = read_tuned,
+                                       .count = count_tuned,
+                                       .save = save_tuned,
+                                       .user = command};
+    berth_cli_measured_result result;
     if (!command->cli.tuned) command->cli.tuned = "none";  // the policies are what is compared with
     BERTH_TRY(berth_tuned_create(&command->tuned));
-    BERTH_TRY(command->merge ? read_all(command) : measure(command));
-    uint32_t found = berth_tuned_count(command->tuned);
-    if (!command->merge && berth_file_exists(path))
-        BERTH_TRY(berth_tuned_read(command->tuned, path));
-    if (fallback)
-        BERTH_TRY(berth_file_make_folders(
-            berth_arena_strndup(arena, path, (size_t)(strrchr(path, '/') - path))));
-    BERTH_TRY(berth_tuned_save(command->tuned, path));
-    uint32_t count = berth_tuned_count(command->tuned);
+    BERTH_TRY(berth_cli_measured_write(&command->file, &records, &result));
     if (json)
-        berth_cli_print_json(json_pack("{s:o, s:i, s:i}", "file", berth_cli_json_text(path),
-                                       "records", (int)count, "found", (int)found));
+        berth_cli_print_measured(&result, "found", result.measured);
     else
-        berth_cli_print("%s: %u tuned kernels, %u found now\n", path, count, found);
+        berth_cli_print("%s: %u tuned kernels, %u found now\n", result.path, result.count,
+                        result.measured);
     return BERTH_OK;
 }
 

@@ -30,13 +30,9 @@ static berth_status make(void *user) {
 berth_status berth_costs_create(berth_costs **out_costs) {
     *out_costs = NULL;
     costs_job job = {.arena = NULL};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, make, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_costs = job.costs;
-    return status;
+    BERTH_TRY(berth_arena_make(make, &job, &job.arena));
+    *out_costs = job.costs;
+    return BERTH_OK;
 }
 
 void berth_costs_destroy(berth_costs *costs) {

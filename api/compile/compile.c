@@ -554,13 +554,8 @@ static berth_status compile(berth_compiler *compiler, const char *path, const vo
     *out_program = NULL;
     copy_job job = {.data = data, .size_bytes = size_bytes};
     BERTH_TRY(berth_arena_try(compiler->arena, end_lists, compiler));
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, make_source, &job);
-    if (status) {
-        berth_arena_destroy(job.arena);
-        return status;
-    }
-    status = compile_source(compiler, job.source, path, folder);
+    BERTH_TRY(berth_arena_make(make_source, &job, &job.arena));
+    berth_status status = compile_source(compiler, job.source, path, folder);
     atomic_store(&compiler->cancelled, false);
     if (!status)
         return berth_api__program_adopt(berth_model_program(job.source->model), destroy_source,

@@ -183,12 +183,7 @@ static berth_status make(void *user) {
 berth_status berth_contents_read(berth_program *program, berth_contents **out_contents) {
     read_job job = {.program = program};
     *out_contents = NULL;
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, make, &job);
-    if (status) {
-        berth_arena_destroy(job.arena);
-        return status;
-    }
+    BERTH_TRY(berth_arena_make(make, &job, &job.arena));
     berth_program_retain(program);
     *out_contents = job.contents;
     return BERTH_OK;

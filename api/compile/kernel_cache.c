@@ -37,13 +37,9 @@ static berth_status read(void *user) {
 berth_status berth_kernel_cache_read(const char *folder, berth_kernel_cache **out_cache) {
     *out_cache = NULL;
     read_job job = {.folder = folder};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, read, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_cache = job.cache;
-    return status;
+    BERTH_TRY(berth_arena_make(read, &job, &job.arena));
+    *out_cache = job.cache;
+    return BERTH_OK;
 }
 
 void berth_kernel_cache_free(berth_kernel_cache *cache) {

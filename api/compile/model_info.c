@@ -123,12 +123,8 @@ static berth_status make_info(void *user) {
 static berth_status info_of(berth_status status, berth_arena *scratch, const berth_module *module,
                             berth_model_info **out_info) {
     info_job job = {.module = module};
-    if (!status) status = berth_arena_create(berth_allocator_system(), &job.arena);
-    if (!status) status = berth_arena_try(job.arena, make_info, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_info = job.info;
+    if (!status) status = berth_arena_make(make_info, &job, &job.arena);
+    if (!status) *out_info = job.info;
     berth_arena_destroy(scratch);
     return status;
 }

@@ -60,13 +60,9 @@ berth_status berth_compiler_read_module(berth_compiler *compiler, const char *pa
                                         berth_module_info **out_module) {
     read_job job = {.compiler = compiler, .path = path};
     *out_module = NULL;
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, read, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_module = job.info;
-    return status;
+    BERTH_TRY(berth_arena_make(read, &job, &job.arena));
+    *out_module = job.info;
+    return BERTH_OK;
 }
 
 void berth_module_info_free(berth_module_info *module) {

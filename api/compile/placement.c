@@ -82,13 +82,9 @@ static berth_status make(void *user) {
 
 static berth_status begin(make_job *job, berth_placement_problem **out_problem) {
     *out_problem = NULL;
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->arena));
-    berth_status status = berth_arena_try(job->arena, make, job);
-    if (status)
-        berth_arena_destroy(job->arena);
-    else
-        *out_problem = job->problem;
-    return status;
+    BERTH_TRY(berth_arena_make(make, job, &job->arena));
+    *out_problem = job->problem;
+    return BERTH_OK;
 }
 
 berth_status berth_placement_problem_create(berth_placement_problem **out_problem) {

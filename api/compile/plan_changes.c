@@ -74,13 +74,9 @@ berth_status berth_compiler_what_if(berth_compiler *compiler, const berth_plan_i
                                           .time_limit_ns = wanted.time_limit_ns,
                                           .progress = wanted.on_plan,
                                           .progress_user = wanted.user};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, make_what_if, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_info = job.info;
-    return status;
+    BERTH_TRY(berth_arena_make(make_what_if, &job, &job.arena));
+    *out_info = job.info;
+    return BERTH_OK;
 }
 
 void berth_what_if_info_free(berth_what_if_info *info) {
@@ -142,13 +138,9 @@ berth_status berth_compiler_sweep_memory_file(berth_compiler *compiler, const ch
     *out_info = NULL;
     BERTH_TRY(berth_api__plan_options(compiler, &options));
     sweep_job job = {.path = path, .memory = memory, .options = &options, .count = count};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, make_sweep, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_info = job.info;
-    return status;
+    BERTH_TRY(berth_arena_make(make_sweep, &job, &job.arena));
+    *out_info = job.info;
+    return BERTH_OK;
 }
 
 void berth_memory_sweep_info_free(berth_memory_sweep_info *info) {

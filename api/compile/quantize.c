@@ -131,13 +131,9 @@ berth_status berth_compiler_quantize_file(berth_compiler *compiler, const char *
     quantize_job job = {.path = path};
     BERTH_TRY(read_settings(settings, &job));
     BERTH_TRY(berth_api__compiler_options(compiler, &job.options.model));
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, quantize, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_result = job.quantized;
-    return status;
+    BERTH_TRY(berth_arena_make(quantize, &job, &job.arena));
+    *out_result = job.quantized;
+    return BERTH_OK;
 }
 
 void berth_quantized_free(berth_quantized *result) {

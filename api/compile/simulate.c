@@ -88,13 +88,11 @@ berth_status berth_compiler_simulate_file(berth_compiler *compiler, const char *
     BERTH_TRY(read_load(load, &job.load));
     BERTH_TRY(berth_api__plan_options(compiler, &options));
     BERTH_TRY(berth_model_load(path, &options, &job.model));
-    berth_status status = berth_arena_create(berth_allocator_system(), &job.arena);
-    if (!status) status = berth_arena_try(job.arena, make_info, &job);
+    berth_status status = berth_arena_make(make_info, &job, &job.arena);
     if (!status) {
         *out_info = job.info;
         return BERTH_OK;
     }
-    berth_arena_destroy(job.arena);
     berth_model_destroy(job.model);
     return status;
 }
@@ -201,10 +199,7 @@ static berth_status write_trace(void *user) {
 static berth_status write_file(const berth_simulation_info *info, const char *path,
                                berth_status (*write)(void *user)) {
     write_job job = {.info = info, .path = path};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, write, &job);
-    berth_arena_destroy(job.arena);
-    return status;
+    return berth_arena_scratch(write, &job, &job.arena);
 }
 
 berth_status berth_simulation_info_write_svg(const berth_simulation_info *info, const char *path) {

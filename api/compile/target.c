@@ -132,13 +132,9 @@ static berth_status read_target(berth_compiler *compiler, const char *text, bool
     if (!text) text = options.target ? options.target : "cpu";
     read_job job = {
         .text = text, .options = options.target_options, .lists_problems = lists_problems};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, make_info, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_target = job.info;
-    return status;
+    BERTH_TRY(berth_arena_make(make_info, &job, &job.arena));
+    *out_target = job.info;
+    return BERTH_OK;
 }
 
 berth_status berth_compiler_read_target(berth_compiler *compiler, const char *text,

@@ -86,13 +86,9 @@ berth_status berth_target_detect(const berth_detect_settings *settings,
                                  "sizeof(berth_detect_settings), %zu in this version",
                                  settings->size_bytes, sizeof(*settings));
     if (settings) memcpy(&job.settings, settings, settings->size_bytes);
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, detect, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_description = job.description;
-    return status;
+    BERTH_TRY(berth_arena_make(detect, &job, &job.arena));
+    *out_description = job.description;
+    return BERTH_OK;
 }
 
 void berth_target_description_free(berth_target_description *description) {

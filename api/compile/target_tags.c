@@ -34,13 +34,9 @@ static berth_status make_list(void *user) {
 berth_status berth_tag_list_create(const char *tag_folder, berth_tag_list **out_list) {
     *out_list = NULL;
     list_job job = {.folder = tag_folder};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, make_list, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_list = job.list;
-    return status;
+    BERTH_TRY(berth_arena_make(make_list, &job, &job.arena));
+    *out_list = job.list;
+    return BERTH_OK;
 }
 
 void berth_tag_list_free(berth_tag_list *list) {

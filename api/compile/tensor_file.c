@@ -15,29 +15,24 @@ typedef struct load_job {
     loaded_tensor *loaded;
 } load_job;
 
-static berth_status make(void *user) {
-    load_job *job = user;
-    job->loaded = berth_arena_new(job->arena, loaded_tensor);
-    job->loaded->arena = job->arena;
-    return BERTH_OK;
-}
-
 static berth_status read(load_job *job) {
     if (job->path) return berth_tensor_file_read(job->arena, job->path, &job->loaded->tensor, NULL);
     return berth_tensor_file_parse(job->arena, job->data, job->size_bytes, &job->loaded->tensor,
                                    NULL);
 }
 
+static berth_status make(void *user) {
+    load_job *job = user;
+    job->loaded = berth_arena_new(job->arena, loaded_tensor);
+    job->loaded->arena = job->arena;
+    return read(job);
+}
+
 static berth_status load(load_job *job, berth_tensor **out_tensor) {
     *out_tensor = NULL;
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->arena));
-    berth_status status = berth_arena_try(job->arena, make, job);
-    if (!status) status = read(job);
-    if (status)
-        berth_arena_destroy(job->arena);
-    else
-        *out_tensor = &job->loaded->tensor;
-    return status;
+    BERTH_TRY(berth_arena_make(make, job, &job->arena));
+    *out_tensor = &job->loaded->tensor;
+    return BERTH_OK;
 }
 
 berth_status berth_tensor_read(const char *path, berth_tensor **out_tensor) {

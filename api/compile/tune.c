@@ -27,13 +27,9 @@ static berth_status create(void *user) {
 berth_status berth_tuned_create(berth_tuned **out_tuned) {
     *out_tuned = NULL;
     tuned_job job = {.arena = NULL};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, create, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_tuned = job.tuned;
-    return status;
+    BERTH_TRY(berth_arena_make(create, &job, &job.arena));
+    *out_tuned = job.tuned;
+    return BERTH_OK;
 }
 
 void berth_tuned_destroy(berth_tuned *tuned) {

@@ -55,13 +55,9 @@ berth_status berth_verifier_create(berth_compiler *compiler, const char *path,
                                  "sizeof(berth_verify_settings), %zu in this version",
                                  settings->size_bytes, sizeof(*settings));
     create_job job = {.compiler = compiler, .path = path, .settings = settings};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, make_verifier, &job);
-    if (status)
-        berth_arena_destroy(job.arena);
-    else
-        *out_verifier = job.verifier;
-    return status;
+    BERTH_TRY(berth_arena_make(make_verifier, &job, &job.arena));
+    *out_verifier = job.verifier;
+    return BERTH_OK;
 }
 
 void berth_verifier_destroy(berth_verifier *verifier) {
@@ -135,13 +131,9 @@ static berth_status run(run_job *job, berth_verification **out_result) {
                                .thread_count = settings->thread_count,
                                .require_device = settings->require};
     BERTH_TRY(berth_api__compiler_options(verifier->compiler, &job->options.model));
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->arena));
-    berth_status status = berth_arena_try(job->arena, run_verifier, job);
-    if (status)
-        berth_arena_destroy(job->arena);
-    else
-        *out_result = job->verification;
-    return status;
+    BERTH_TRY(berth_arena_make(run_verifier, job, &job->arena));
+    *out_result = job->verification;
+    return BERTH_OK;
 }
 
 berth_status berth_verifier_run(berth_verifier *verifier, const char *folder,

@@ -106,10 +106,8 @@ berth_status berth_api__program_adopt(const berth_program *record, void (*destro
     *out_program = NULL;
     adoption job = {.record = record};
     berth_status status = berth_program_verify(record);
-    if (!status) status = berth_arena_create(berth_allocator_system(), &job.arena);
-    if (!status) status = berth_arena_try(job.arena, make, &job);
+    if (!status) status = berth_arena_make(make, &job, &job.arena);
     if (status) {
-        berth_arena_destroy(job.arena);
         destroy(owner);
         return status;
     }
@@ -198,11 +196,8 @@ berth_status berth_program_open_memory(const void *data, size_t size_bytes,
                                        berth_program **out_program) {
     *out_program = NULL;
     copy_job job = {.data = data, .size_bytes = size_bytes};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.arena));
-    berth_status status = berth_arena_try(job.arena, parse_copy, &job);
-    if (!status) return berth_api__program_adopt(job.record, destroy_arena, job.arena, out_program);
-    berth_arena_destroy(job.arena);
-    return status;
+    BERTH_TRY(berth_arena_make(parse_copy, &job, &job.arena));
+    return berth_api__program_adopt(job.record, destroy_arena, job.arena, out_program);
 }
 
 int berth_program_file_is(const char *path) {

@@ -32,12 +32,15 @@ static bool read_pattern(const berth_tfn *fn, pattern *out) {
     return berth_tfn_uses_var(fn, berth_tfn_store_indices(fn, nest.body)[0], out->lane.var);
 }
 
-static bool get_pattern(berth_arena *arena, berth_intrinsic id, pattern *out) {
+static berth_status get_pattern(berth_arena *arena, berth_intrinsic id, pattern *out) {
     const berth_tfn *reference = NULL;
-    berth_status status = berth_intrinsic_reference(arena, id, &reference);
-    bool fine = !status && read_pattern(reference, out);
-    berth_status_ignore(status);
-    return fine;
+    BERTH_TRY(berth_intrinsic_reference(arena, id, &reference));
+    return read_pattern(reference, out)
+               ? BERTH_OK
+               : berth_status_make(BERTH_INTERNAL,
+                                   "intrinsic %s: its reference is no nest of two loops around one "
+                                   "store that the outer loop moves",
+                                   berth_intrinsic_get(id)->name);
 }
 
 int64_t berth_intrinsic_depth(berth_intrinsic id) {
@@ -214,20 +217,23 @@ static void know_loops(matcher *m) {
     m->ranges.of_var = ranges;
 }
 
-berth_expr berth_tensorize_update(berth_tfn *fn, berth_expr update, berth_var lane, berth_var depth,
-                                  berth_intrinsic id, berth_buf acc, berth_expr marker) {
+berth_status berth_tensorize_update(berth_tfn *fn, berth_expr update, berth_var lane,
+                                    berth_var depth, berth_intrinsic id, berth_buf acc,
+                                    berth_expr marker, berth_expr *out) {
     matcher m = {.fn = fn,
                  .facts = berth_intrinsic_get(id),
                  .ranges = berth_ranges_collect(fn),
                  .lane = lane,
                  .depth = depth,
                  .acc = acc};
-    if (!get_pattern(fn->module->arena, id, &m.p)) return 0;
+    *out = 0;
+    BERTH_TRY(get_pattern(fn->module->arena, id, &m.p));
     know_loops(&m);
-    if (!matches(&m, m.p.value, update)) return 0;
+    if (!matches(&m, m.p.value, update)) return BERTH_OK;
     berth_expr b = region(&m, 1);
     berth_expr c = b ? region(&m, 2) : 0;
-    return c ? berth_tfn_intrinsic(fn, id, marker, b, c) : 0;
+    if (c) *out = berth_tfn_intrinsic(fn, id, marker, b, c);
+    return BERTH_OK;
 }
 
 berth_status berth_schedule_tensorize(berth_tfn *fn, berth_nest *nest, berth_intrinsic id) {

@@ -25,9 +25,12 @@ bool berth_intrinsic_serves(berth_intrinsic id, const berth_target *target);
 
 // `update` (which reads the scalar register `acc`) for all iterations of `lane` and `depth` at
 // once, both counting from 0 to the extents of the reference; `marker` stands for the vector of
-// accumulators. 0: it is not what the intrinsic computes. O(nodes of update).
-berth_expr berth_tensorize_update(berth_tfn *fn, berth_expr update, berth_var lane, berth_var depth,
-                                  berth_intrinsic id, berth_buf acc, berth_expr marker);
+// accumulators. *out 0: it is not what the intrinsic computes. O(nodes of update).
+//   errors: those of berth_intrinsic_reference; INTERNAL the reference has another form
+BERTH_MUST_USE berth_status berth_tensorize_update(berth_tfn *fn, berth_expr update, berth_var lane,
+                                                   berth_var depth, berth_intrinsic id,
+                                                   berth_buf acc, berth_expr marker,
+                                                   berth_expr *out);
 
 // The nest's last loop (the outputs of one instruction) and the innermost loop of the reduction in
 // its body become an intrinsic: the nest loses the loop, its body accumulates a vector.

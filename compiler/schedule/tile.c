@@ -329,16 +329,20 @@ static berth_status take_loops(tiler *t, const berth_nest *nest, int tile_loops)
     return BERTH_OK;
 }
 
-// The step of the sum in vectors: the intrinsic takes the innermost loop with it.
-static berth_expr widen_update(tiler *t) {
-    if (t->intrinsic == BERTH_INTRINSIC_COUNT) return widen(t, t->reduction.update);
+// The step of the sum in vectors: the intrinsic takes the innermost loop with it. 0: no such form.
+static berth_status widen_update(tiler *t, berth_expr *out) {
     berth_nest *loops = &t->reduction.loops;
-    if (loops->count == 0) return 0;
+    *out = 0;
+    if (t->intrinsic == BERTH_INTRINSIC_COUNT) {
+        *out = widen(t, t->reduction.update);
+        return BERTH_OK;
+    }
+    if (loops->count == 0) return BERTH_OK;
     berth_nest_loop depth = loops->loops[loops->count - 1];
-    if (depth.extent != berth_intrinsic_depth(t->intrinsic)) return 0;
+    if (depth.extent != berth_intrinsic_depth(t->intrinsic)) return BERTH_OK;
     loops->count--;
     return berth_tensorize_update(t->fn, t->reduction.update, t->lane.var, depth.var, t->intrinsic,
-                                  t->reduction.acc, berth_tfn_var_ref(t->fn, t->marker));
+                                  t->reduction.acc, berth_tfn_var_ref(t->fn, t->marker), out);
 }
 
 static berth_status tile(berth_tfn *fn, berth_nest *nest, int tile_loops, uint16_t lanes,
@@ -351,7 +355,8 @@ static berth_status tile(berth_tfn *fn, berth_nest *nest, int tile_loops, uint16
     berth_dtype dtype = fn->bufs.data[t.reduction.acc].dtype;
     t.marker = berth_tfn_let_var(fn, "acc", dtype, lanes, false);
     berth_expr init = widen(&t, t.reduction.init);
-    berth_expr update = widen_update(&t);
+    berth_expr update = 0;
+    BERTH_TRY(widen_update(&t, &update));
     if (!init || !update) return refuse("the reduction has no vector form");
     int64_t dims[] = {t.row.extent * t.column.extent};
     t.acc = berth_tfn_buffer(fn, "acc", dtype, 1, dims, BERTH_SCOPE_REGISTER);

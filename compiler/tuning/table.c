@@ -1,11 +1,9 @@
 #include "compiler/tuning/table.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/str.h"
 #include "compiler/json_lines.h"
 
@@ -79,15 +77,6 @@ static bool read_hash(const char *text, berth_hash128 *out) {
     return strcmp(back, text) == 0;
 }
 
-static berth_status read_number(const berth_json_line *line, const json_t *object, const char *name,
-                                double *out) {
-    const json_t *value = json_object_get(object, name);
-    *out = json_number_value(value);
-    if (json_is_number(value) && isfinite(*out) && *out >= 1e-3 && *out < 1e15) return BERTH_OK;
-    return berth_json_line_wrong(
-        line, berth_arena_printf(line->arena, "\"%s\" is no number of at least 0.001", name));
-}
-
 static berth_status read_decisions(const berth_json_line *line, const json_t *list,
                                    berth_tuned_record *record) {
     enum { most_nests = 4096 };
@@ -116,10 +105,9 @@ static berth_status read_record(void *user, const berth_json_line *line, const j
     if (!read_hash(json_string_value(json_object_get(object, "function")), &record.function))
         return berth_json_line_wrong(line, "\"function\" is no hash of 32 digits 0-9a-f");
     BERTH_TRY(read_decisions(line, json_object_get(object, "decisions"), &record));
-    BERTH_TRY(read_number(line, object, "ns", &record.ns));
-    BERTH_TRY(read_number(line, object, "policy_ns", &record.policy_ns));
-    BERTH_TRY(read_number(line, object, "runs", &runs));
-    if (runs > UINT32_MAX) return berth_json_line_wrong(line, "\"runs\" is too large");
+    BERTH_TRY(berth_json_line_number(line, object, "ns", 1e-3, 1e15, &record.ns));
+    BERTH_TRY(berth_json_line_number(line, object, "policy_ns", 1e-3, 1e15, &record.policy_ns));
+    BERTH_TRY(berth_json_line_number(line, object, "runs", 1, UINT32_MAX, &runs));
     record.runs = (uint32_t)runs;
     berth_tuned_table_add(user, &record);
     return BERTH_OK;
@@ -142,7 +130,8 @@ static int by_key(const void *a, const void *b) {
                  : (x->function.low > y->function.low) - (x->function.low < y->function.low);
 }
 
-static void add_line(berth_strbuf *out, const berth_tuned_record *r) {
+static void add_line(berth_strbuf *out, const void *record) {
+    const berth_tuned_record *r = record;
     char hex[33], ns[32], policy_ns[32];
     berth_hash128_hex(r->function, hex);
     berth_format_f64(r->ns, ns);
@@ -158,24 +147,16 @@ static void add_line(berth_strbuf *out, const berth_tuned_record *r) {
                       r->runs);
 }
 
-typedef struct text_job {
-    const berth_tuned_table *table;
-    berth_strbuf text;
-} text_job;
-
-static berth_status write_lines(void *user) {
-    text_job *job = user;
-    uint32_t count = job->table->records.count;
-    berth_tuned_record *sorted =
-        berth_arena_new_array(job->text.arena, berth_tuned_record, count + 1);
-    for (uint32_t i = 0; i < count; ++i) sorted[i] = job->table->records.data[i];
-    qsort(sorted, count, sizeof(*sorted), by_key);
-    for (uint32_t i = 0; i < count; ++i) add_line(&job->text, &sorted[i]);
-    return BERTH_OK;
+static const void *record_at(const void *table, uint32_t index) {
+    return berth_tuned_table_at(table, index);
 }
 
 berth_status berth_tuned_table_write(const berth_tuned_table *table, const char *path) {
-    text_job job = {.table = table, .text = berth_strbuf_make(table->arena)};
-    BERTH_TRY(berth_arena_try(table->arena, write_lines, &job));
-    return berth_file_write(path, berth_strbuf_text(&job.text), job.text.length);
+    const berth_json_lines_output file = {.path = path,
+                                          .count = berth_tuned_table_count(table),
+                                          .at = record_at,
+                                          .order = by_key,
+                                          .add = add_line,
+                                          .table = table};
+    return berth_json_lines_write(&file, table->arena);
 }

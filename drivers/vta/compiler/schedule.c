@@ -24,6 +24,7 @@ typedef struct products {
     berth_nest sum;  // body: the store that adds a product
     berth_expr x, w, load_x, load_w;
     berth_stmt result;
+    berth_status failed;  // of reading what the instruction does
 } products;
 
 static bool is_zero(const berth_tfn *fn, berth_expr id) {
@@ -146,9 +147,10 @@ static berth_stmt block_sum(products *p, berth_buf sums) {
     for (int i = loop + 1; i + 1 < p->sum.count; ++i) p->sum.loops[i] = p->sum.loops[i + 1];
     p->sum.count--;
     berth_expr at = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), (uint16_t)p->block);
-    berth_expr value =
+    berth_expr value = 0;
+    p->failed =
         berth_tensorize_update(fn, berth_tfn_stmt(fn, p->sum.body)->value, p->lane.var, depth,
-                               p->gemm, p->acc, berth_tfn_load(fn, sums, &at, 1));
+                               p->gemm, p->acc, berth_tfn_load(fn, sums, &at, 1), &value);
     if (!value) return 0;
     p->sum.body = berth_tfn_store(fn, sums, &at, 1, value);
     return berth_nest_emit(fn, &p->sum);
@@ -222,6 +224,7 @@ static bool read_others(const berth_tfn *fn, berth_stmt body, berth_vta_block *o
 typedef struct given {
     berth_vta_config config;
     berth_intrinsic gemm;
+    berth_status *failed;  // the first that did
 } given;
 
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
@@ -231,6 +234,10 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     if (!take_block(&p, &outer)) return 0;
     berth_vta_block block = {.fn = fn, .block = p.block, .outer = outer, .lane = p.lane};
     berth_stmt multiplied = multiply(&p, &outer, &block), whole = multiplied;
+    if (p.failed && !*g->failed)
+        *g->failed = p.failed;
+    else
+        berth_status_free(p.failed);
     if (!multiplied) {
         block.sums = BERTH_NONE;
         if (!read_others(fn, outer.body, &block)) return 0;
@@ -243,13 +250,16 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    given g = {.config = berth_vta_config_of(target)};
+    berth_status failed = BERTH_OK;
+    given g = {.config = berth_vta_config_of(target), .failed = &failed};
     int64_t block = (int64_t)1 << g.config.log_block;
     g.gemm = berth_vta_intrinsic_of(BERTH_VTA_DO_GEMM, block);
     if (g.gemm == BERTH_INTRINSIC_COUNT)
         return berth_status_make(BERTH_UNSUPPORTED, "a VTA whose matrix unit has blocks of %lld",
                                  (long long)block);
-    return berth_schedule_nests(fn, schedule_nest, &g);
+    berth_status status = berth_schedule_nests(fn, schedule_nest, &g);
+    berth_status_free(status ? failed : BERTH_OK);
+    return status ? status : failed;
 }
 
 const berth_schedule_policy berth_vta_schedule = {.kind = "vta", .apply = apply};
