@@ -30,9 +30,9 @@ typedef struct nvrtc_api {
     berth_dynlib *library;  // NULL = not loaded
 #define NVRTC(name, parameters) nvrtc_result(*name) parameters;
 #include "devices/cuda/cuda_symbols.def"
+} nvrtc_api;
 
 #pragma GCC visibility push(hidden)  // of no library that links this one
-} nvrtc_api;
 
 typedef struct cuda_driver {
     berth_driver base;
