@@ -20,6 +20,7 @@ typedef struct reader {
     const berth_program_file *file;    // whose mapping `data` is; NULL = none
     const struct reader *surrounding;  // of a fallback: the file that it is in
     const berth_program **out_program;
+    berth_limit_watch *watch;                       // of records; NULL = nothing is counted
     berth_file_section table[BERTH_SECTION_KINDS];  // as it stands in the file
     uint32_t section_count;
     berth_file_section sections[BERTH_SECTION_KINDS];  // by kind; empty where there is none
@@ -197,6 +198,7 @@ static berth_status read_records(const reader *r, berth_file_section_kind kind,
                    (unsigned long long)section->size_bytes);
     uint32_t field_count = 0;
     if (count) BERTH_TRY(known_fields(form, record_bytes, &field_count));
+    if (r->watch) BERTH_TRY(berth_limit_items(r->watch, count));
     uint8_t *records = berth_arena_array(r->arena, count, form->struct_bytes);
     const uint8_t *in = content_of(r, kind);
     for (uint32_t i = 0; i < count; ++i) {
@@ -412,6 +414,7 @@ static berth_status read_file(const reader *r, berth_file_section_kind kind, uin
                       .check_sums = r->check_sums,
                       .file = r->file,
                       .surrounding = r,
+                      .watch = r->watch,
                       .out_program = out_program};
     *offset += berth_artifact__padded(size_bytes);
     return parse_whole(inner);
@@ -685,26 +688,30 @@ static berth_status map_body(void *user) {
     return BERTH_OK;
 }
 
-static berth_status read_mapped(berth_arena *arena, const char *path, berth_mapping *out_mapping,
-                                const berth_program **out_program) {
+static berth_status read_mapped(berth_arena *arena, const char *path, const berth_limits *limits,
+                                berth_mapping *out_mapping, const berth_program **out_program) {
     *out_program = NULL;
     map_call call = {.arena = arena, .path = path};
     BERTH_TRY(berth_arena_try(arena, map_body, &call));
     *out_mapping = call.mapping;
+    BERTH_TRY(berth_limits_check_bytes(limits, path, call.mapping.size_bytes, 0));
+    berth_limit_watch watch = berth_limits_watch(limits, path, "records", 0);
     reader r = {.arena = arena,
                 .data = call.mapping.data,
                 .size_bytes = call.mapping.size_bytes,
                 .check_sums = true,
                 .file = call.file,
+                .watch = &watch,
                 .out_program = out_program};
     berth_status status = berth_arena_try(arena, parse_body, &r);
+    if (berth_status_code(status) == BERTH_OUT_OF_RANGE) return status;  // names the file
     return berth_status_prefix(status, "\"%s\"", path);
 }
 
-berth_status berth_program_read(berth_arena *arena, const char *path,
+berth_status berth_program_read(berth_arena *arena, const char *path, const berth_limits *limits,
                                 const berth_program **out_program) {
     berth_mapping mapping;
-    return read_mapped(arena, path, &mapping, out_program);
+    return read_mapped(arena, path, limits, &mapping, out_program);
 }
 
 // The constants of a file in the mapping, but for those of a surrounding file.
@@ -765,12 +772,13 @@ static berth_status check_all_constants(const char *path, berth_mapping mapping,
     return BERTH_OK;
 }
 
-berth_status berth_program_file_check(berth_allocator allocator, const char *path) {
+berth_status berth_program_file_check(berth_allocator allocator, const char *path,
+                                      const berth_limits *limits) {
     berth_arena *arena = NULL;
     BERTH_TRY(berth_arena_create(allocator, &arena));
     berth_mapping mapping;
     const berth_program *program = NULL;
-    berth_status status = read_mapped(arena, path, &mapping, &program);
+    berth_status status = read_mapped(arena, path, limits, &mapping, &program);
     if (!status) status = check_all_constants(path, mapping, program);
     berth_arena_destroy(arena);
     return status;

@@ -199,13 +199,14 @@ static berth_status check_signature(const uint8_t *data, size_t size_bytes,
 }
 
 berth_status berth_program_read_signed(berth_arena *arena, const char *path,
-                                       const berth_public_key *key,
+                                       const berth_public_key *key, const berth_limits *limits,
                                        const berth_program **out_program) {
     *out_program = NULL;
     BERTH_TRY(start());
     char *data = NULL;
     size_t size_bytes = 0;
-    BERTH_TRY(berth_file_read(arena, path, SIZE_MAX / 2, &data, &size_bytes));
+    const uint64_t most = limits && limits->bytes ? limits->bytes : SIZE_MAX / 2;
+    BERTH_TRY(berth_file_read(arena, path, (size_t)most, &data, &size_bytes));
     if (size_bytes < sizeof(BERTH_PROGRAM_MAGIC) - 1 ||
         memcmp(data, BERTH_PROGRAM_MAGIC, sizeof(BERTH_PROGRAM_MAGIC) - 1) != 0)
         return BAD("\"%s\": not a Berth program file", path);

@@ -12,11 +12,12 @@
 //   berth_secret_key_forget(&secret);
 //   ...
 //   BERTH_TRY(berth_public_key_read("release.key.pub", &key));
-//   BERTH_TRY(berth_program_read_signed(arena, "m.berth", &key, &program));
+//   BERTH_TRY(berth_program_read_signed(arena, "m.berth", &key, NULL, &program));
 #ifndef BERTH_ARTIFACT_SIGN_H_
 #define BERTH_ARTIFACT_SIGN_H_
 
 #include "artifact/program.h"
+#include "base/limits.h"
 
 typedef struct berth_public_key {
     uint8_t bytes[32];
@@ -46,10 +47,11 @@ BERTH_MUST_USE berth_status berth_program_write_signed(const berth_program *prog
 
 // Opens a program file only if `key` signed it. The file is read into memory that belongs to
 // `arena`, not mapped: what was checked is what is used, whatever happens to the file.
-// Errors: as berth_program_read; INVALID_ARGUMENT no signature, another key's, or the file was
+// `limits` as in berth_program_read, but for items. Errors: as berth_program_read; INVALID_ARGUMENT no signature, another key's, or the file was
 // changed after it was signed.
 BERTH_MUST_USE berth_status berth_program_read_signed(berth_arena *arena, const char *path,
                                                       const berth_public_key *key,
+                                                      const berth_limits *limits,
                                                       const berth_program **out_program);
 
 // Who signed a program file: *out_signed says whether somebody did. The signature is not checked.

@@ -126,7 +126,7 @@ static void bench_instance(bench *b, const char *folder, const char *name) {
     const char *dot = strchr(name, '.');
     uint64_t capacity = strtoull(dot + 1, NULL, 10);
     berth_memory_problem *problem = NULL;
-    must(berth_memory_problem_read(b->arena, path, &problem));
+    must(berth_memory_problem_read(b->arena, path, NULL, &problem));
     uint64_t *offsets = berth_arena_new_array(b->arena, uint64_t, problem->buffer_count);
     uint64_t bound =
         berth_memory_live_peak(b->arena, problem->intervals, problem->buffer_count).size_bytes;

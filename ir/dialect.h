@@ -4,6 +4,7 @@
 #ifndef BERTH_IR_DIALECT_H_
 #define BERTH_IR_DIALECT_H_
 
+#include "base/limits.h"
 #include "ir/module.h"
 
 struct berth_text_printer;  // ir/text/printer.h
@@ -47,6 +48,7 @@ typedef struct berth_dialect_registry {
     const berth_dialect *const *dialects;
     const berth_opaque_ops *const *opaque_ops;  // a value of an unknown kind is carried as text
     const struct berth_multi_target *target;    // whose devices may be called by their names
+    const berth_limits *limits;                 // how much is read
 } berth_dialect_registry;
 
 // NULL when there is none of that name.

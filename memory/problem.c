@@ -45,6 +45,7 @@ typedef struct parser {
     BERTH_VEC(uint64_t) offsets;
     BERTH_VEC(const char *) pool_names;
     berth_memory_problem **out_problem;
+    berth_limit_watch watch;  // of rows
 } parser;
 
 #define fail_at(parser_, column_, code_, ...)                                                      \
@@ -294,8 +295,7 @@ static berth_status parse_row(parser *p) {
         return fail_at(p, column_of(p, p->at), BERTH_INVALID_ARGUMENT,
                        "%u of %u fields; the header names %u", count, p->field_count,
                        p->field_count);
-    if (p->intervals.count == BERTH_MEMORY_BUFFER_LIMIT)
-        return fail_at(p, 1u, BERTH_OUT_OF_RANGE, "more than %u rows", BERTH_MEMORY_BUFFER_LIMIT);
+    BERTH_TRY(berth_limit_item(&p->watch));
     BERTH_TRY(parse_id(p));
     berth_memory_interval interval;
     BERTH_TRY(parse_interval(p, &interval));
@@ -341,26 +341,30 @@ static berth_status parse_all(void *user) {
 }
 
 berth_status berth_memory_problem_parse(berth_arena *arena, const char *name, const char *text,
-                                        size_t length, berth_memory_problem **out_problem) {
+                                        size_t length, const berth_limits *limits,
+                                        berth_memory_problem **out_problem) {
     *out_problem = NULL;
+    BERTH_TRY(berth_limits_check_bytes(limits, name, length, 0));
     parser p = {.arena = arena,
                 .name = name,
                 .at = text,
                 .end = text + length,
                 .line_start = text,
                 .line = 1,
+                .watch = berth_limits_watch(limits, name, "rows", BERTH_MEMORY_BUFFER_LIMIT),
                 .out_problem = out_problem};
     return berth_arena_try(arena, parse_all, &p);
 }
 
 berth_status berth_memory_problem_read(berth_arena *arena, const char *path,
+                                       const berth_limits *limits,
                                        berth_memory_problem **out_problem) {
     *out_problem = NULL;
     berth_mapping mapping;
     BERTH_TRY(berth_file_map(path, &mapping));
     berth_status status =
         berth_memory_problem_parse(arena, path, mapping.data ? (const char *)mapping.data : "",
-                                   mapping.size_bytes, out_problem);
+                                   mapping.size_bytes, limits, out_problem);
     berth_file_unmap(mapping);
     return status;
 }

@@ -8,7 +8,7 @@
 // ignore it. Fields may be put in double quotes. Immutable after parsing.
 //
 //   berth_memory_problem *problem;
-//   BERTH_TRY(berth_memory_problem_parse(arena, "model.csv", text, length, &problem));
+//   BERTH_TRY(berth_memory_problem_parse(arena, "model.csv", text, length, NULL, &problem));
 #ifndef BERTH_MEMORY_PROBLEM_H_
 #define BERTH_MEMORY_PROBLEM_H_
 
@@ -17,11 +17,12 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/status.h"
 #include "base/str.h"
 #include "memory/interval.h"
 
-// Rows of one file. Beyond it, parsing says so (OUT_OF_RANGE).
+// Rows of one file, where no limit is given. Beyond it, parsing says so (OUT_OF_RANGE).
 #define BERTH_MEMORY_BUFFER_LIMIT ((uint32_t)1 << 24)
 
 typedef struct berth_memory_problem {
@@ -38,18 +39,21 @@ typedef struct berth_memory_problem {
 
 // Parses CSV text. `name` starts the messages ("NAME:LINE:COLUMN: what"; lines and columns from 1,
 // columns in bytes).
+//   limits:    of what is read; items are rows, and there is no depth. NULL = those above
 //   ownership: the problem lives in `arena` and does not refer to `text`
 //   errors:    INVALID_ARGUMENT missing, unknown or repeated column; missing or extra field; not a
 //   number; lower >=
 //              upper; size 0; alignment not a power of two; empty or repeated id; OUT_OF_RANGE a
 //              number beyond 64 bits, sizes whose sum (with alignments) is above
-//              BERTH_MEMORY_TOTAL_LIMIT_BYTES, too many rows; OUT_OF_MEMORY
+//              BERTH_MEMORY_TOTAL_LIMIT_BYTES, more than a limit; OUT_OF_MEMORY
 BERTH_MUST_USE berth_status berth_memory_problem_parse(berth_arena *arena, const char *name,
                                                        const char *text, size_t length,
+                                                       const berth_limits *limits,
                                                        berth_memory_problem **out_problem);
 
 // Reads and parses a file. Errors as above, and those of berth_file_read.
 BERTH_MUST_USE berth_status berth_memory_problem_read(berth_arena *arena, const char *path,
+                                                      const berth_limits *limits,
                                                       berth_memory_problem **out_problem);
 
 // Adds the rows as CSV: the columns the problem had, and `offset` when `offsets` is not NULL. Reads

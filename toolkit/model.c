@@ -174,12 +174,12 @@ static berth_status parse_target(berth_model *model, const char *target,
 static berth_status open_program(berth_model *model, const char *path,
                                  const berth_model_options *options) {
     if (options->required_key) {
-        BERTH_TRY(
-            berth_program_read_signed(model->arena, path, options->required_key, &model->program));
+        BERTH_TRY(berth_program_read_signed(model->arena, path, options->required_key,
+                                            options->import.limits, &model->program));
     } else {
         // All of the file, constants too: a damaged weight would give results that are only wrong.
-        BERTH_TRY(berth_program_file_check(berth_allocator_system(), path));
-        BERTH_TRY(berth_program_read(model->arena, path, &model->program));
+        BERTH_TRY(berth_program_file_check(berth_allocator_system(), path, options->import.limits));
+        BERTH_TRY(berth_program_read(model->arena, path, options->import.limits, &model->program));
     }
     if (!options->target && !options->multi_target) return BERTH_OK;
     BERTH_TRY(parse_target(model, options->target, options));

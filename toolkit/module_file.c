@@ -42,10 +42,10 @@ static berth_status read_code(void *user) {
 
 static berth_status read_mapped(berth_arena *arena, const char *path, const berth_mapping *mapping,
                                 berth_module_form form, const berth_multi_target *target,
-                                berth_module **out_module) {
+                                const berth_limits *limits, berth_module **out_module) {
     const char *text = (const char *)mapping->data;
     static const berth_opaque_ops *const opaque[] = {&berth_kept_program_ops, NULL};
-    berth_dialect_registry registry = {.target = target, .opaque_ops = opaque};
+    berth_dialect_registry registry = {.target = target, .opaque_ops = opaque, .limits = limits};
     if (form == BERTH_MODULE_JSON)
         BERTH_TRY(berth_module_from_json_text(arena, text, mapping->size_bytes, path, &registry,
                                               out_module));
@@ -75,7 +75,8 @@ berth_status berth_module_load(berth_arena *arena, const char *path,
                                    " ONNX model is imported",
                                    path);
     else if (form != BERTH_MODULE_ONNX)
-        status = read_mapped(arena, path, &mapping, form, target, out_module);
+        status = read_mapped(arena, path, &mapping, form, target, options ? options->limits : NULL,
+                             out_module);
     berth_file_unmap(mapping);
     return form == BERTH_MODULE_ONNX ? berth_onnx_import(arena, path, options, out_module) : status;
 }

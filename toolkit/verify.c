@@ -116,7 +116,7 @@ static void module_names(const berth_module *module, berth_arena *arena, io_name
 static berth_status read_names(data_job *job, io_names *names) {
     if (berth_program_is_file(job->model_path)) {
         const berth_program *program = NULL;
-        BERTH_TRY(berth_program_read(job->arena, job->model_path, &program));
+        BERTH_TRY(berth_program_read(job->arena, job->model_path, NULL, &program));
         program_names(program, job->arena, names);
         return BERTH_OK;
     }

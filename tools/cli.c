@@ -19,6 +19,7 @@ enum {
     key_quiet = 'q',
     key_format = 'f',
     key_host = 0x100,
+    key_limits,
     key_driver,
     key_plugin,
     key_executor,
@@ -60,6 +61,10 @@ static const struct argp_option file_options[] = {
      "is but one; may be repeated",
      2},
     {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg; bench: svg)",
+     4},
+    {"limits", key_limits, "LIMITS", 0,
+     "Read no more of a file than bytes=64MiB,items=10000 (operations),depth=50,time=5s, or some "
+     "of these; time is that of compiling, too (default: docs/limits.md)",
      4},
     {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
     {0},
@@ -295,6 +300,10 @@ static error_t parse_file(int key, char *arg, struct argp_state *state) {
     case key_dim: take_dim(cli, arg, state); return 0;
     case key_shape: berth_cli_take_shape(cli, arg, state); return 0;
     case key_format: cli->format = arg; return 0;
+    case key_limits:
+        berth_cli_check_limits(state, arg);
+        cli->limits = arg;
+        return 0;
     case key_quiet: cli->quiet = true; return 0;
     case ARGP_KEY_ARG:
         if (cli->model) berth_cli_wrong_usage(state, "only one model");
@@ -361,18 +370,18 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
             berth_cli_wrong_usage(state, "--nodes takes a number from 1, not \"%s\"", arg);
         return 0;
     case key_time_budget:
-        if (!berth_cli_parse_time(arg, &cli->time_budget_ns))
+        if (!berth_parse_time(arg, &cli->time_budget_ns))
             berth_cli_wrong_usage(
                 state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;
     case key_cache_dir: cli->cache_folder = arg; return 0;
     case key_cache_limit:
-        if (!berth_cli_parse_bytes(arg, &cli->cache_limit_bytes) || cli->cache_limit_bytes == 0)
+        if (!berth_parse_bytes(arg, &cli->cache_limit_bytes) || cli->cache_limit_bytes == 0)
             berth_cli_wrong_usage(
                 state, "--cache-limit takes bytes such as 500M or 2GiB, not \"%s\"", arg);
         return 0;
     case key_compiler_time_limit:
-        if (!berth_cli_parse_time(arg, &cli->compiler_time_limit_ns))
+        if (!berth_parse_time(arg, &cli->compiler_time_limit_ns))
             berth_cli_wrong_usage(
                 state, "--compiler-time-limit takes a time such as 500ms, 10s or 2m, not \"%s\"",
                 arg);
@@ -478,37 +487,10 @@ uint64_t berth_cli_number(struct argp_state *state, const char *option, const ch
     return value;
 }
 
-bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes) {
-    static const struct {
-        const char *suffix;
-        unsigned shift;
-    } units[] = {{"", 0},     {"B", 0},  {"K", 10},   {"KiB", 10}, {"M", 20},
-                 {"MiB", 20}, {"G", 30}, {"GiB", 30}, {"T", 40},   {"TiB", 40}};
-    if (*text < '0' || *text > '9') return false;
-    char *end = NULL;
-    errno = 0;
-    uint64_t number = strtoull(text, &end, 10);
-    if (errno != 0) return false;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
-        if (strcmp(end, units[i].suffix) != 0) continue;
-        if (number > UINT64_MAX >> units[i].shift) return false;
-        *out_bytes = number << units[i].shift;
-        return true;
-    }
-    return false;
-}
-
-bool berth_cli_parse_time(const char *text, int64_t *out_ns) {
-    char *end = NULL;
-    if (*text < '0' || *text > '9') return false;
-    double value = strtod(text, &end);
-    double unit = strcmp(end, "ms") == 0           ? 1e6
-                  : strcmp(end, "s") == 0 || !*end ? 1e9
-                  : strcmp(end, "m") == 0          ? 6e10
-                                                   : 0;
-    if (unit == 0 || !(value > 0) || !(value * unit < 9e17)) return false;
-    *out_ns = (int64_t)(value * unit);
-    return true;
+void berth_cli_check_limits(struct argp_state *state, const char *text) {
+    berth_limits limits;
+    berth_status status = berth_limits_parse(text, &limits);
+    if (status) berth_cli_wrong_usage(state, "--limits: %s", berth_status_message(status));
 }
 
 static const char *beside_kernels(berth_cli_model *cli, const char *name) {

@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/interrupt.h"
+#include "base/limits.h"
 #include "base/status.h"
 
 typedef struct berth_cli_strings {
@@ -66,6 +67,7 @@ typedef struct berth_cli_model {
     bool no_winograd;
     uint32_t jobs;
     uint64_t cache_limit_bytes;      // 0 = the default
+    const char *limits;              // of what is read
     int64_t compiler_time_limit_ns;  // 0 = the default
     bool lists_strategies;           // --strategy list: print them and be done, without a model
     bool quiet;
@@ -158,8 +160,6 @@ void berth_cli_put_json(const char *text);
 
 // Whether a text is NAME=FILE.
 bool berth_cli_names_file(const char *text);
-// Parses "12", "12K", "12KiB", "12M", "12GiB" into bytes. False when it is none of these.
-bool berth_cli_parse_bytes(const char *text, uint64_t *out_bytes);
 // NAME=BYTES,...; else wrong usage. The names are the target's matter.
 void berth_cli_check_budgets(const char *text, struct argp_state *state);
 bool berth_cli_parse_u64(const char *text, uint64_t *out_value);
@@ -183,7 +183,8 @@ void berth_cli_add_strategy(berth_cli_strategies *list, const char *name, const 
 // and the closest.
 int berth_cli_choose(struct argp_state *state, const char *option, const char *text,
                      const char *const *names);
-bool berth_cli_parse_time(const char *text, int64_t *out_ns);
+// Wrong usage unless it is a text of limits (docs/limits.md).
+void berth_cli_check_limits(struct argp_state *state, const char *text);
 
 // Words for the drivers of devices, "DEVICE=WORDS", as sessions take them; else wrong usage.
 typedef BERTH_VEC(berth_device_words) berth_cli_words;

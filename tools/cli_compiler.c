@@ -44,6 +44,7 @@ static berth_status set_options(berth_cli_model *cli, berth_compiler *compiler) 
                  {"costs", berth_cli_costs(cli)},
                  {"tuned", berth_cli_tuned(cli)},
                  {"default_batch", "1"},
+                 {"limits", cli->limits},
                  {"cache_folder", berth_cli_driver_cache(cli)},
                  {"search_path", getenv("PATH")},
                  {"temporary_folder", getenv("TMPDIR")},

@@ -49,9 +49,10 @@ static berth_status add_ports(void *user) {
 berth_status berth_cli_ports(berth_cli_model *cli, const berth_cli_port **out_ports,
                              uint32_t *out_count) {
     ports_job job = {.list = {.arena = cli->arena}};
-    berth_status status = berth_program_file_is(cli->model)
-                              ? berth_program_open(cli->model, &job.program)
-                              : berth_model_info_read(cli->model, &job.info);
+    berth_status status =
+        berth_program_file_is(cli->model)
+            ? berth_program_open_limited(cli->model, NULL, cli->limits, &job.program)
+            : berth_model_info_read(cli->model, &job.info);
     if (!status) status = berth_arena_try(cli->arena, add_ports, &job);
     berth_program_release(job.program);
     berth_model_info_free(job.info);

@@ -92,7 +92,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         command->cli.takes_bounds = true;
         return 0;
     case key_duration:
-        if (!berth_cli_parse_time(arg, &command->duration_ns))
+        if (!berth_parse_time(arg, &command->duration_ns))
             berth_cli_wrong_usage(
                 state, "--duration takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;

@@ -49,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case key_by_model: command->by_model = true; return 0;
     case key_duration:
-        if (!berth_cli_parse_time(arg, &command->duration_ns))
+        if (!berth_parse_time(arg, &command->duration_ns))
             berth_cli_wrong_usage(
                 state, "--duration takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;

@@ -42,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_op: command->pattern = arg; return 0;
     case key_no_what_if: command->no_what_if = true; return 0;
     case key_what_if_time:
-        if (!berth_cli_parse_time(arg, &command->what_if_ns))
+        if (!berth_parse_time(arg, &command->what_if_ns))
             berth_cli_wrong_usage(
                 state, "--what-if-time takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;

@@ -333,8 +333,7 @@ static berth_status read_contents(inspect_command *command) {
 static berth_status inspect_program(inspect_command *command, bool json) {
     berth_cli_model *cli = &command->cli;
     berth_cli_refuse_with_program(cli);
-    BERTH_TRY(berth_program_file_check_all(cli->model));
-    BERTH_TRY(berth_program_open(cli->model, &command->program));
+    BERTH_TRY(berth_program_open_limited(cli->model, NULL, cli->limits, &command->program));
     BERTH_TRY(read_contents(command));
     const berth_contents *contents = command->contents[0];
     for (uint32_t i = 0; command->extract && i < berth_contents_file_count(contents); ++i)

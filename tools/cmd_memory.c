@@ -20,7 +20,7 @@ typedef struct memory_command {
     berth_allocation_problem *problem;
 } memory_command;
 
-enum { key_time = 0x300, key_nodes };
+enum { key_time = 0x300, key_nodes, key_limits };
 
 static const struct argp_option options[] = {
     {"capacity", 'c', "BYTES", 0,
@@ -29,6 +29,9 @@ static const struct argp_option options[] = {
     {"time-budget", key_time, "TIME", 0,
      "Stop searching after this time, such as 500ms, 60s, 2m (default: 60s)", 0},
     {"nodes", key_nodes, "N", 0, "Stop searching after this many nodes: the same answer every time",
+     0},
+    {"limits", key_limits, "LIMITS", 0,
+     "Read no more of the file than bytes=64MiB,items=10000 (buffers),time=5s, or some of these",
      0},
     {"output", 'o', "FILE", 0,
      "solve: the rows with an offset column (CSV); plot: the picture (SVG). - is stdout", 0},
@@ -65,11 +68,15 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     memory_command *command = state->input;
     switch (key) {
     case 'c': berth_cli_push(&command->cli, &command->capacities, arg); return 0;
+    case key_limits:
+        berth_cli_check_limits(state, arg);
+        command->cli.limits = arg;
+        return 0;
     case 'm': command->minimize = true; return 0;
     case 'o': command->output = arg; return 0;
     case 'f': command->cli.format = arg; return 0;
     case key_time:
-        if (!berth_cli_parse_time(arg, &command->time_budget_ns))
+        if (!berth_parse_time(arg, &command->time_budget_ns))
             berth_cli_wrong_usage(
                 state, "--time-budget takes a time such as 500ms, 60s or 2m, not \"%s\"", arg);
         return 0;
@@ -95,7 +102,7 @@ static berth_status set_capacities(memory_command *command) {
         const char *pool =
             equals ? berth_arena_strndup(command->cli.arena, text, (size_t)(equals - text)) : NULL;
         uint64_t bytes = 0;
-        if (!berth_cli_parse_bytes(equals ? equals + 1 : text, &bytes) || bytes == 0)
+        if (!berth_parse_bytes(equals ? equals + 1 : text, &bytes) || bytes == 0)
             return berth_status_make(BERTH_INVALID_ARGUMENT,
                                      "--capacity \"%s\": not a number of bytes from 1", text);
         berth_status status = berth_allocation_problem_set_capacity(command->problem, pool, bytes);
@@ -240,7 +247,8 @@ static berth_status check(memory_command *command, bool json) {
 static berth_status run_action(void *state) {
     memory_command *command = state;
     bool json = berth_cli_wants_json(&command->cli);
-    BERTH_TRY(berth_allocation_problem_read(command->file, &command->problem));
+    BERTH_TRY(berth_allocation_problem_read_limited(command->file, command->cli.limits,
+                                                    &command->problem));
     BERTH_TRY(set_capacities(command));
     if (strcmp(command->action, "plot") == 0) return plot(command);
     if (strcmp(command->action, "check") == 0) return check(command, json);

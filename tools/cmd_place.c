@@ -23,7 +23,16 @@ typedef struct place_command {
     int64_t told_ns;  // last line of progress; 0 = none
 } place_command;
 
-enum { key_contiguous = 0x300, key_model, key_strategy, key_time, key_nodes, key_check, key_quiet };
+enum {
+    key_contiguous = 0x300,
+    key_model,
+    key_strategy,
+    key_time,
+    key_nodes,
+    key_check,
+    key_quiet,
+    key_limits
+};
 
 static const struct argp_option options[] = {
     {"objective", 'O', "WHAT", 0,
@@ -48,6 +57,10 @@ static const struct argp_option options[] = {
      0},
     {"check", key_check, "ANSWER.json", 0,
      "Do not search; check this answer (as --format json writes it) and value it", 0},
+    {"limits", key_limits, "LIMITS", 0,
+     "Read no more of the file than bytes=64MiB,items=10000 (nodes and edges),depth=10,time=5s, or "
+     "some of these",
+     0},
     {"output", 'o', "FILE", 0, "Write the result here, not to stdout", 0},
     {"format", 'f', "FORMAT", 0, "Output: text, json or svg (a picture)", 0},
     {"quiet", key_quiet, NULL, 0, "No progress on stderr", 0},
@@ -93,9 +106,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case key_strategy: take_strategy(command, arg, state); return 0;
     case key_check: command->check = arg; return 0;
+    case key_limits:
+        berth_cli_check_limits(state, arg);
+        command->cli.limits = arg;
+        return 0;
     case key_quiet: command->cli.quiet = true; return 0;
     case key_time:
-        if (!berth_cli_parse_time(arg, &command->solve.time_budget_ns))
+        if (!berth_parse_time(arg, &command->solve.time_budget_ns))
             berth_cli_wrong_usage(
                 state, "--time-budget takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;
@@ -274,7 +291,8 @@ static berth_status search(place_command *command) {
 
 static berth_status run_body(void *user) {
     place_command *command = user;
-    BERTH_TRY(berth_placement_problem_read(command->file, &command->problem));
+    BERTH_TRY(berth_placement_problem_read_limited(command->file, command->cli.limits,
+                                                   &command->problem));
     BERTH_TRY(command->check
                   ? berth_placement_problem_check(command->problem, command->check, &command->solve)
                   : search(command));

@@ -43,7 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         command->seed = 1;
         return 0;
     case key_budget:
-        if (!berth_cli_parse_time(arg, &command->duration_ns) || command->duration_ns <= 0)
+        if (!berth_parse_time(arg, &command->duration_ns) || command->duration_ns <= 0)
             berth_cli_wrong_usage(
                 state, "--budget takes a time such as 30s, 2m or 1500ms, not \"%s\"", arg);
         return 0;

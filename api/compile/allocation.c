@@ -30,6 +30,7 @@ typedef struct make_job {
     const char *path;         // or
     const char *name, *text;  // or neither
     size_t length;
+    const berth_limits *limits;  // NULL = the reader's own
     berth_allocation_problem *problem;
 } make_job;
 
@@ -58,9 +59,10 @@ static berth_status make(void *user) {
     berth_arena *arena = job->arena;
     berth_memory_problem *data = NULL;
     if (job->path)
-        BERTH_TRY(berth_memory_problem_read(arena, job->path, &data));
+        BERTH_TRY(berth_memory_problem_read(arena, job->path, job->limits, &data));
     else if (job->text)
-        BERTH_TRY(berth_memory_problem_parse(arena, job->name, job->text, job->length, &data));
+        BERTH_TRY(
+            berth_memory_problem_parse(arena, job->name, job->text, job->length, NULL, &data));
     berth_allocation_problem *problem = berth_arena_new(arena, berth_allocation_problem);
     problem->arena = arena;
     problem->ids = berth_interner_create(arena);
@@ -95,6 +97,15 @@ berth_status berth_allocation_problem_create(berth_allocation_problem **out_prob
 berth_status berth_allocation_problem_read(const char *path,
                                            berth_allocation_problem **out_problem) {
     make_job job = {.path = path};
+    return begin(&job, out_problem);
+}
+
+berth_status berth_allocation_problem_read_limited(const char *path, const char *limits_text,
+                                                   berth_allocation_problem **out_problem) {
+    berth_limits limits;
+    *out_problem = NULL;
+    BERTH_TRY(berth_limits_parse(limits_text, &limits));
+    make_job job = {.path = path, .limits = &limits};
     return begin(&job, out_problem);
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/compile/compiler.h"
 #include "api/run/program.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "compiler/bare/bare.h"
 #include "compiler/toolchain/toolchain.h"
@@ -31,6 +32,7 @@ typedef enum option_name {
     OPTION_SEARCH_PATH,
     OPTION_TEMPORARY_FOLDER,
     OPTION_REQUIRED_KEY,
+    OPTION_LIMITS,
     OPTION_TEXT_COUNT,
     // Numbers.
     OPTION_NODES = OPTION_TEXT_COUNT,
@@ -68,6 +70,7 @@ static const char *const option_names[OPTION_COUNT + 1] = {
     [OPTION_SEARCH_PATH] = "search_path",
     [OPTION_TEMPORARY_FOLDER] = "temporary_folder",
     [OPTION_REQUIRED_KEY] = "required_key",
+    [OPTION_LIMITS] = "limits",
     [OPTION_NODES] = "nodes",
     [OPTION_TIME_BUDGET] = "time_budget_ns",
     [OPTION_DEFAULT_BATCH] = "default_batch",
@@ -103,6 +106,8 @@ struct berth_compiler {
     atomic_bool cancelled;
     bool needs_dynamic;    // of the last compilation
     berth_public_key key;  // of the option required_key
+    berth_limits limits;   // of the option limits
+    int64_t deadline_ns;   // of this compilation by its limits; 0 = none
 };
 
 berth_status berth_compiler_create(berth_compiler **out_compiler) {
@@ -198,6 +203,7 @@ static berth_status set_option(void *user) {
     if (option >= OPTION_FUSION) return take_switch(compiler, (option_name)option, job->value);
     if (option >= OPTION_TEXT_COUNT) return take_number(compiler, (option_name)option, job->value);
     BERTH_TRY(check_word((option_name)option, job->value));
+    if (option == OPTION_LIMITS) BERTH_TRY(berth_limits_parse(job->value, &compiler->limits));
     if (option == OPTION_PATCHES) BERTH_TRY(berth_fit_patches_check(job->value));
     compiler->options[option] = job->value ? berth_arena_strdup(compiler->arena, job->value) : NULL;
     return BERTH_OK;
@@ -387,9 +393,13 @@ static void write_message(void *state, berth_log_level level, const char *messag
         compiler->level_message(compiler->level_message_user, (berth_message_level)level, message);
 }
 
+static bool is_late(const berth_compiler *compiler) {
+    return compiler->deadline_ns && berth_clock_ns() >= compiler->deadline_ns;
+}
+
 static bool is_cancelled(void *state) {
     const berth_compiler *compiler = state;
-    return atomic_load(&compiler->cancelled) ||
+    return atomic_load(&compiler->cancelled) || is_late(compiler) ||
            (compiler->pending && compiler->pending(compiler->interrupt_user));
 }
 
@@ -462,6 +472,7 @@ static berth_model_options model_options(berth_compiler *compiler) {
                    .inputs = compiler->inputs.data,
                    .input_count = compiler->inputs.count,
                    .default_batch = (int64_t)number_of(compiler, OPTION_DEFAULT_BATCH),
+                   .limits = &compiler->limits,
                    .log = log},
         .compile = compile_options(compiler)};
 }
@@ -548,6 +559,23 @@ static berth_status compile_source(berth_compiler *compiler, source *from, const
     return berth_model_load(path, &options, &from->model);
 }
 
+// Within the time of the limits.
+static berth_status compile_in_time(berth_compiler *compiler, source *from, const char *path,
+                                    const char *folder) {
+    const int64_t time_ns = compiler->limits.time_ns;
+    compiler->deadline_ns = time_ns ? berth_clock_deadline_ns(berth_clock_ns(), time_ns) : 0;
+    berth_status status = compile_source(compiler, from, path, folder);
+    if (berth_status_code(status) == BERTH_CANCELLED && is_late(compiler)) {
+        berth_status_free(status);
+        status = berth_status_make(BERTH_DEADLINE_EXCEEDED,
+                                   "compiling takes longer than the limit time=%gs; raise it for a "
+                                   "model that you trust",
+                                   (double)time_ns * 1e-9);
+    }
+    compiler->deadline_ns = 0;
+    return status;
+}
+
 // `path`, or `data`.
 static berth_status compile(berth_compiler *compiler, const char *path, const void *data,
                             size_t size_bytes, const char *folder, berth_program **out_program) {
@@ -555,7 +583,7 @@ static berth_status compile(berth_compiler *compiler, const char *path, const vo
     copy_job job = {.data = data, .size_bytes = size_bytes};
     BERTH_TRY(berth_arena_try(compiler->arena, end_lists, compiler));
     BERTH_TRY(berth_arena_make(make_source, &job, &job.arena));
-    berth_status status = compile_source(compiler, job.source, path, folder);
+    berth_status status = compile_in_time(compiler, job.source, path, folder);
     atomic_store(&compiler->cancelled, false);
     if (!status)
         return berth_api__program_adopt(berth_model_program(job.source->model), destroy_source,

@@ -24,7 +24,7 @@ struct berth_contents {
 };
 
 berth_status berth_program_file_check_all(const char *path) {
-    return berth_program_file_check(berth_allocator_system(), path);
+    return berth_program_file_check(berth_allocator_system(), path, NULL);
 }
 
 static const char *image_suffix(const char *format) {

@@ -34,6 +34,7 @@ typedef struct make_job {
     const char *path;
     const char *name, *text;
     size_t length;
+    const berth_limits *limits;  // NULL = the reader's own
     berth_placement_problem *problem;
 } make_job;
 
@@ -71,9 +72,10 @@ static berth_status make(void *user) {
     make_job *job = user;
     berth_place_problem *data = NULL;
     if (job->path)
-        BERTH_TRY(berth_place_problem_read(job->arena, job->path, &data));
+        BERTH_TRY(berth_place_problem_read(job->arena, job->path, job->limits, &data));
     else if (job->text)
-        BERTH_TRY(berth_place_problem_parse(job->arena, job->name, job->text, job->length, &data));
+        BERTH_TRY(
+            berth_place_problem_parse(job->arena, job->name, job->text, job->length, NULL, &data));
     job->problem = berth_arena_new(job->arena, berth_placement_problem);
     job->problem->arena = job->arena;
     if (data) take_finished(job->problem, data);
@@ -94,6 +96,15 @@ berth_status berth_placement_problem_create(berth_placement_problem **out_proble
 
 berth_status berth_placement_problem_read(const char *path, berth_placement_problem **out_problem) {
     make_job job = {.path = path};
+    return begin(&job, out_problem);
+}
+
+berth_status berth_placement_problem_read_limited(const char *path, const char *limits_text,
+                                                  berth_placement_problem **out_problem) {
+    berth_limits limits;
+    *out_problem = NULL;
+    BERTH_TRY(berth_limits_parse(limits_text, &limits));
+    make_job job = {.path = path, .limits = &limits};
     return begin(&job, out_problem);
 }
 

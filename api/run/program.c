@@ -146,35 +146,44 @@ static void destroy_arena(void *owner) {
 }
 
 static berth_status read_file(berth_arena *arena, const char *path, const char *key_path,
-                              const berth_program **out_record) {
+                              const berth_limits *limits, const berth_program **out_record) {
     if (key_path) {
         berth_public_key key;
         BERTH_TRY(berth_public_key_read(key_path, &key));
-        return berth_program_read_signed(arena, path, &key, out_record);
+        return berth_program_read_signed(arena, path, &key, limits, out_record);
     }
     // All of the file, constants too: a damaged weight would give results that are only wrong.
-    BERTH_TRY(berth_program_file_check(berth_allocator_system(), path));
-    return berth_program_read(arena, path, out_record);
+    BERTH_TRY(berth_program_file_check(berth_allocator_system(), path, limits));
+    return berth_program_read(arena, path, limits, out_record);
 }
 
-static berth_status open_file(const char *path, const char *key_path, berth_program **out_program) {
+static berth_status open_file(const char *path, const char *key_path, const berth_limits *limits,
+                              berth_program **out_program) {
     *out_program = NULL;
     berth_arena *arena = NULL;
     const berth_program *record = NULL;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &arena));
-    berth_status status = read_file(arena, path, key_path, &record);
+    berth_status status = read_file(arena, path, key_path, limits, &record);
     if (!status) return berth_api__program_adopt(record, destroy_arena, arena, out_program);
     berth_arena_destroy(arena);
     return status;
 }
 
 berth_status berth_program_open(const char *path, berth_program **out_program) {
-    return open_file(path, NULL, out_program);
+    return open_file(path, NULL, NULL, out_program);
+}
+
+berth_status berth_program_open_limited(const char *path, const char *key_path,
+                                        const char *limits_text, berth_program **out_program) {
+    berth_limits limits;
+    *out_program = NULL;
+    BERTH_TRY(berth_limits_parse(limits_text, &limits));
+    return open_file(path, key_path, &limits, out_program);
 }
 
 berth_status berth_program_open_signed(const char *path, const char *key_path,
                                        berth_program **out_program) {
-    return open_file(path, key_path, out_program);
+    return open_file(path, key_path, NULL, out_program);
 }
 
 typedef struct copy_job {

@@ -132,14 +132,19 @@ static void come_back(onnx_importer *im, const onnx_importer *saved) {
 
 // ---- model-local functions ----
 
+static const berth_limits *limits_of(const onnx_importer *im) {
+    return im->options ? im->options->limits : NULL;
+}
+
 static berth_status inline_function(onnx_importer *im, const onnx_node *node,
                                     const onnx_function *function) {
     onnx_importer saved = *im;
     onnx_scope scope = {0};
-    if (im->call_depth >= MAX_CALL_DEPTH)
+    const uint64_t most_depth = berth_limits_depth(limits_of(im), MAX_CALL_DEPTH);
+    if ((uint64_t)im->call_depth >= most_depth)
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "%s: node \"%s\": functions call each other more than %d deep",
-                                 im->file, node->name, MAX_CALL_DEPTH);
+                                 im->file, node->name, (int)most_depth);
     if (node->inputs.count > function->inputs.count ||
         node->outputs.count > function->outputs.count)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
@@ -240,10 +245,7 @@ static berth_status put_off(onnx_call *call, uint32_t kept, berth_status why) {
 
 static berth_status build_node(onnx_importer *im, const onnx_node *given) {
     onnx_node node;
-    if (++im->built_nodes > ONNX_MAX_NODES)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "%s: more than %u nodes after inlining functions", im->file,
-                                 ONNX_MAX_NODES);
+    BERTH_TRY(berth_limit_item(&im->built_nodes));
     BERTH_TRY(resolve_attrs(im, given, &node));
     const onnx_function *function = onnx_find_function(im, &node);
     if (function) return inline_function(im, &node, function);
@@ -495,9 +497,15 @@ static berth_status check_model(onnx_importer *im) {
 static berth_status import_mapped(onnx_importer *im, import_request *request) {
     if (!request->size_bytes)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "%s is empty", im->file);
-    BERTH_TRY(berth_status_prefix(
-        onnx_model_parse(im->scratch, request->data, request->size_bytes, &im->model),
-        "%s is not a readable ONNX model", im->file));
+    const berth_limits *limits = limits_of(im);
+    BERTH_TRY(berth_limits_check_bytes(limits, im->file, request->size_bytes, 0));
+    im->built_nodes =
+        berth_limits_watch(limits, im->file, "nodes after inlining functions", ONNX_MAX_NODES);
+    berth_status status = onnx_model_parse(im->scratch, im->file, request->data,
+                                           request->size_bytes, limits, &im->model);
+    if (berth_status_code(status) != BERTH_OUT_OF_RANGE)
+        status = berth_status_prefix(status, "%s is not a readable ONNX model", im->file);
+    BERTH_TRY(status);
     im->module = berth_module_create(im->arena, request->name);
     BERTH_TRY(check_model(im));
     im->function =

@@ -3,6 +3,7 @@
 #ifndef BERTH_COMPILER_ONNX_IMPORT_H_
 #define BERTH_COMPILER_ONNX_IMPORT_H_
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "ir/graph/graph.h"
 
@@ -45,6 +46,7 @@ typedef struct berth_import_options {
     // Dimensions, as `dims` names them, that stay open all the same. Names of none are no error.
     const char *const *open_dims;
     uint32_t open_dim_count;
+    const berth_limits *limits;  // of what is read; NULL = the readers' own
     berth_log log;  // warnings: what the model or the inputs say of themselves is not so
 } berth_import_options;
 

@@ -50,7 +50,7 @@ typedef struct onnx_importer {
     BERTH_VEC(onnx_mapped_file) mapped;  // external data files
     BERTH_VEC(berth_dim_binding) dims;   // symbols fixed by options and bound inputs
     uint32_t given_dims;                 // of `dims`: those from options, which come first
-    uint32_t built_nodes;
+    berth_limit_watch built_nodes;       // after inlining functions
     // Where nodes are being built:
     berth_region_id region;
     onnx_scope *scope;

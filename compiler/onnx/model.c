@@ -5,8 +5,9 @@
 
 typedef struct parser {
     berth_arena *arena;
-    uint32_t node_count;
-    int graph_depth;
+    berth_limit_watch nodes;
+    uint64_t graph_depth, most_graph_depth;
+    berth_status over;  // a limit
 } parser;
 
 static void parse_graph(parser *p, berth_wire *wire, onnx_graph *out);
@@ -66,8 +67,9 @@ static void parse_attr_graph(parser *p, berth_wire *wire, const berth_wire_field
                              onnx_attr *attr) {
     berth_wire inner = berth_wire_enter(wire, field);
     onnx_graph *graph = berth_arena_new(p->arena, onnx_graph);
-    if (++p->graph_depth > ONNX_MAX_GRAPH_DEPTH)
-        berth_wire_fail(&inner, "graphs are nested more than 8 deep");
+    if (++p->graph_depth > p->most_graph_depth)
+        berth_wire_fail(&inner, berth_arena_printf(p->arena, "graphs are nested more than %d deep",
+                                                   (int)p->most_graph_depth));
     else
         parse_graph(p, &inner, graph);
     p->graph_depth--;
@@ -125,8 +127,8 @@ static void parse_node(parser *p, berth_wire *outer, const berth_wire_field *mes
                        uint32_t index, onnx_node *node) {
     berth_wire wire = berth_wire_enter(outer, message);
     node->name = node->op_type = node->domain = "";
-    if (++p->node_count > ONNX_MAX_NODES)
-        berth_wire_fail(&wire, "the model has more than 1048576 nodes");
+    if (!p->over) p->over = berth_limit_item(&p->nodes);
+    if (p->over) berth_wire_fail(&wire, berth_status_message(p->over));
     for (berth_wire_field field; berth_wire_next(&wire, &field);) {
         switch (field.number) {
         case 1: berth_vec_push(p->arena, &node->inputs, text(p, &wire, &field)); break;
@@ -307,9 +309,12 @@ static void parse_function(parser *p, berth_wire *outer, const berth_wire_field 
     join(outer, &wire);
 }
 
-berth_status onnx_model_parse(berth_arena *arena, const void *data, size_t size_bytes,
+berth_status onnx_model_parse(berth_arena *arena, const char *file, const void *data,
+                              size_t size_bytes, const berth_limits *limits,
                               onnx_model *out_model) {
-    parser p = {.arena = arena};
+    parser p = {.arena = arena,
+                .nodes = berth_limits_watch(limits, file, "nodes", ONNX_MAX_NODES),
+                .most_graph_depth = berth_limits_depth(limits, ONNX_MAX_GRAPH_DEPTH)};
     berth_wire wire = berth_wire_make(data, size_bytes);
     *out_model = (onnx_model){0};
     for (berth_wire_field field; berth_wire_next(&wire, &field);) {
@@ -332,7 +337,7 @@ berth_status onnx_model_parse(berth_arena *arena, const void *data, size_t size_
         default: break;
         }
     }
-    return berth_wire_status(&wire);
+    return p.over ? p.over : berth_wire_status(&wire);
 }
 
 const onnx_attr *onnx_attr_find(const onnx_node *node, const char *name) {

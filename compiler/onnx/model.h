@@ -5,6 +5,7 @@
 #define BERTH_COMPILER_ONNX_MODEL_H_
 
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/wire.h"
 
 #define ONNX_MAX_NODES (1u << 20)  // in the whole file, and again after inlining functions
@@ -112,10 +113,11 @@ typedef struct onnx_model {
     BERTH_VEC(onnx_function) functions;
 } onnx_model;
 
-// Errors: INVALID_ARGUMENT broken message; OUT_OF_RANGE more nodes or deeper graphs than the limits
-// above.
-BERTH_MUST_USE berth_status onnx_model_parse(berth_arena *arena, const void *data,
-                                             size_t size_bytes, onnx_model *out_model);
+// `file` is for messages; `limits` NULL = those above. Errors: INVALID_ARGUMENT broken message;
+// OUT_OF_RANGE more nodes or deeper graphs than the limits, or reading takes too long.
+BERTH_MUST_USE berth_status onnx_model_parse(berth_arena *arena, const char *file, const void *data,
+                                             size_t size_bytes, const berth_limits *limits,
+                                             onnx_model *out_model);
 
 const onnx_attr *onnx_attr_find(const onnx_node *node, const char *name);   // NULL when absent
 int64_t onnx_opset_version(const onnx_opsets *opsets, const char *domain);  // 0 when not imported

@@ -58,6 +58,10 @@ BERTH_API BERTH_MUST_USE berth_status
 berth_allocation_problem_create(berth_allocation_problem **out_problem);
 BERTH_API BERTH_MUST_USE berth_status
 berth_allocation_problem_read(const char *path, berth_allocation_problem **out_problem);
+// From a file within limits ("bytes=1MiB,items=10000,time=5s"; docs/limits.md; items are buffers).
+// Errors: as those of reading; OUT_OF_RANGE a limit is met; INVALID_ARGUMENT `limits` is no such text.
+BERTH_API BERTH_MUST_USE berth_status berth_allocation_problem_read_limited(
+    const char *path, const char *limits, berth_allocation_problem **out_problem);
 BERTH_API BERTH_MUST_USE berth_status berth_allocation_problem_parse(
     const char *name, const char *text, size_t length, berth_allocation_problem **out_problem);
 BERTH_API void berth_allocation_problem_destroy(berth_allocation_problem *problem);  // NULL is fine

@@ -60,6 +60,8 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   fusion, layouts, winograd  "on" (default) or "off": one kernel per operation, every tensor
 //                  row-major, direct convolutions only
 //   required_key   file of a public key: only a program file that is signed with it (`berth key`) is taken
+//   limits         of what is read, "bytes=64MiB,items=10000,depth=50,time=5s" (docs/limits.md): a file's bytes,
+//                  operations, levels of nesting, time of reading, and of compiling (DEADLINE_EXCEEDED); default: those of docs/limits.md
 //   keep_source    "on": the program keeps its kernels' source; default "off"
 //   small_code     "on": C sources of few bytes rather than few instructions; default "off"
 //   explain_kernels  "on": plans say what else there would be for kernels' loops (<berth/plan.h>); default "off"

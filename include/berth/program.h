@@ -40,7 +40,14 @@ typedef struct berth_port {
 //   errors: NOT_FOUND; IO; INVALID_ARGUMENT no program file, a damaged one, or one of another version
 BERTH_API BERTH_MUST_USE berth_status berth_program_open(const char *path,
                                                          berth_program **out_program);
-// The same, but only if the file is signed with the key whose public half is in the file `key_path`
+// The same within limits ("bytes=64MiB,items=10000,time=5s"; docs/limits.md): of the file's bytes, of records of
+// its tables and of the time of reading. `key_path` as below, NULL = signed or not.
+//   errors: as above; OUT_OF_RANGE a limit is met; INVALID_ARGUMENT the text is none
+BERTH_API BERTH_MUST_USE berth_status berth_program_open_limited(const char *path,
+                                                                 const char *key_path,
+                                                                 const char *limits,
+                                                                 berth_program **out_program);
+// The same as berth_program_open, but only if the file is signed with the key whose public half is in the file `key_path`
 // (`berth key`). Errors: as above; INVALID_ARGUMENT not signed with it.
 BERTH_API BERTH_MUST_USE berth_status berth_program_open_signed(const char *path,
                                                                 const char *key_path,

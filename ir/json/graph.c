@@ -144,6 +144,7 @@ static berth_status read_op(graph_reader *g, const json_t *object, berth_region_
     const json_t *outputs = NULL;
     berth_loc_id loc = 0;
     berth_attrs attrs = {{0}};
+    BERTH_TRY(berth_limit_item(&r->watch));
     BERTH_TRY(berth_json_get_text(r, object, "op", false, &name));
     if (!berth_op_kind_from_name(name, &kind))
         return berth_json_expected(r, "op", "the name of an operation");

@@ -194,15 +194,20 @@ static berth_status read_body(void *user) {
     read_request *q = user;
     berth_arena *scratch = berth_arena_create_child(q->arena);
     json_error_t error;
+    const berth_limits *limits = q->registry ? q->registry->limits : NULL;
+    BERTH_TRY(berth_limits_check_bytes(limits, q->file_name, q->length, 0));
     json_t *root = json_loadb(q->text, q->length, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "%s:%d:%d: %s", q->file_name, error.line,
                                  error.column, error.text);
     berth_arena_defer(scratch, decref, root);
-    berth_json_reader reader = {.module = berth_module_create(q->arena, ""),
-                                .scratch = scratch,
-                                .registry = q->registry,
-                                .file_name = q->file_name};
+    berth_json_reader reader = {
+        .module = berth_module_create(q->arena, ""),
+        .scratch = scratch,
+        .registry = q->registry,
+        .file_name = q->file_name,
+        .most_depth = berth_limits_depth(limits, BERTH_MAX_NESTING),
+        .watch = berth_limits_watch(limits, q->file_name, "operations and statements", 0)};
     q->module = reader.module;
     berth_status status = read_module(&reader, root);
     berth_arena_destroy(scratch);

@@ -37,9 +37,9 @@ static berth_status at(const berth_json_reader *r, const char *key, berth_status
 
 berth_status berth_json_descend(berth_json_reader *r, const char *what) {
     // One more for the function's own region or statement, which the text form does not count.
-    if (++r->depth <= BERTH_MAX_NESTING + 1) return BERTH_OK;
+    if (++r->depth <= r->most_depth + 1) return BERTH_OK;
     return berth_status_make(BERTH_INVALID_ARGUMENT, "%s: %s: %s nest more than %d levels deep",
-                             r->file_name, r->path, what, BERTH_MAX_NESTING);
+                             r->file_name, r->path, what, (int)r->most_depth);
 }
 
 void berth_json_ascend(berth_json_reader *r) {

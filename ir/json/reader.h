@@ -15,7 +15,8 @@ typedef struct berth_json_reader {
     BERTH_VEC(berth_loc_id) locs;  // of the section `locations`
     char path[256];                // "functions[0].body"
     size_t path_length;
-    int depth;
+    uint64_t depth, most_depth;
+    berth_limit_watch watch;  // of operations and statements
 } berth_json_reader;
 
 // Counts a level of nesting of `what` ("regions"). Errors: too deep. Every descent needs an ascent

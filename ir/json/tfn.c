@@ -402,6 +402,7 @@ static berth_status read_item(tfn_reader *t, const json_t *object, bool in_seque
     int kind = 0;
     *out = 0;
     if (json_is_null(object)) return BERTH_OK;
+    BERTH_TRY(berth_limit_item(&t->r->watch));
     BERTH_TRY(get_name(t->r, object, "kind", stmt_kinds, sizeof(stmt_kinds) / sizeof(stmt_kinds[0]),
                        &kind));
     berth_stmt_node node = {.kind = (uint8_t)kind};

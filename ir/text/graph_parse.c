@@ -160,6 +160,7 @@ static berth_status parse_op(graph_parser *g, berth_region_id region) {
     value_list inputs = {{0}};
     berth_op_kind kind = BERTH_OP_CONSTANT;
     berth_attrs attrs = {{0}};
+    BERTH_TRY(berth_limit_item(&p->watch));
     if (p->token.kind == BERTH_TOKEN_LABEL) {
         do {
             if (p->token.kind != BERTH_TOKEN_LABEL) return berth_text_expected(p, "a result");

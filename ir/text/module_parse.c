@@ -232,14 +232,19 @@ static berth_status parse_text(berth_text_parser *p) {
 static berth_status parse_body(void *user) {
     request *r = user;
     berth_arena *scratch = berth_arena_create_child(r->arena);
+    const berth_limits *limits = r->registry ? r->registry->limits : NULL;
     berth_text_metas metas = {.names = berth_interner_create(scratch)};
-    berth_text_parser parser = {.module = berth_module_create(r->arena, ""),
-                                .scratch = scratch,
-                                .registry = r->registry,
-                                .file_name = r->file_name,
-                                .lexer = {.text = r->text, .length = r->length, .line = 1},
-                                .metas = &metas};
-    berth_status status = parse_text(&parser);
+    berth_text_parser parser = {
+        .module = berth_module_create(r->arena, ""),
+        .scratch = scratch,
+        .registry = r->registry,
+        .file_name = r->file_name,
+        .most_depth = berth_limits_depth(limits, BERTH_MAX_NESTING),
+        .watch = berth_limits_watch(limits, r->file_name, "operations and statements", 0),
+        .lexer = {.text = r->text, .length = r->length, .line = 1},
+        .metas = &metas};
+    berth_status status = berth_limits_check_bytes(limits, r->file_name, r->length, 0);
+    if (!status) status = parse_text(&parser);
     r->module = parser.module;
     berth_arena_destroy(scratch);
     return status;

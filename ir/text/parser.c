@@ -63,8 +63,9 @@ berth_status berth_text_expect(berth_text_parser *p, const char *punct) {
 }
 
 berth_status berth_text_enter(berth_text_parser *p) {
-    if (++p->depth > BERTH_MAX_NESTING)
-        return berth_text_error(p, &p->token, "nested more than %d levels deep", BERTH_MAX_NESTING);
+    if (++p->depth > p->most_depth)
+        return berth_text_error(p, &p->token, "nested more than %d levels deep",
+                                (int)p->most_depth);
     return BERTH_OK;
 }
 

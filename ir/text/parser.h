@@ -27,8 +27,9 @@ typedef struct berth_text_parser {
     const char *file_name;
     berth_lexer lexer;
     berth_token token;  // the next one
-    int depth;
-    bool has_locations;  // the text has a section of them
+    uint64_t depth, most_depth;
+    berth_limit_watch watch;  // of operations and statements
+    bool has_locations;       // the text has a section of them
     BERTH_VEC(berth_loc_id) locs;
     struct berth_text_metas *metas;
     void *user;  // of the dialect, from its signature to its body

@@ -234,6 +234,7 @@ static berth_status parse_word(berth_tfn_parser *t, berth_stmt *out) {
 
 static berth_status parse_stmt(berth_tfn_parser *t, berth_stmt *out) {
     *out = 0;
+    BERTH_TRY(berth_limit_item(&t->p->watch));
     switch (t->p->token.kind) {
     case BERTH_TOKEN_WORD: return parse_word(t, out);
     case BERTH_TOKEN_LABEL: return parse_store(t, out);

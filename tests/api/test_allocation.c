@@ -136,6 +136,11 @@ Test(allocation, files) {
     assert_ok(berth_allocation_problem_draw(problem, "title <here>", &svg));
     cr_assert(strstr(svg, "<svg") && strstr(svg, "title &lt;here&gt;"));
     berth_allocation_problem_destroy(problem);
+    assert_fails(berth_allocation_problem_read_limited(path, "items=1", &problem),
+                 BERTH_OUT_OF_RANGE, "more than 1 rows");
+    cr_assert_null(problem);
+    assert_ok(berth_allocation_problem_read_limited(path, "items=1000", &problem));
+    berth_allocation_problem_destroy(problem);
     assert_ok(berth_allocation_problem_read(path, &problem));
     assert_ok(berth_allocation_problem_check(problem));
     cr_assert_eq(berth_allocation_problem_pool(problem, 0)->height_bytes, 14);

@@ -161,10 +161,39 @@ Test(api, from_memory) {
     berth_program_release(program);
     cr_assert_str_eq(berth_program_output(program, 0)->name, "probabilities");
     berth_program_release(program);
+    assert_ok(berth_program_open_limited(path, NULL, "bytes=64MiB,items=100000,time=60s", &program));
+    berth_program_release(program);
+    assert_fails(berth_program_open_limited(path, NULL, "bytes=100", &program), BERTH_OUT_OF_RANGE,
+                 "the limit is bytes=100");
+    assert_fails(berth_program_open_limited(path, NULL, "items=1", &program), BERTH_OUT_OF_RANGE,
+                 "more than 1 records");
+    assert_fails(berth_program_open_limited(path, NULL, "much", &program), BERTH_INVALID_ARGUMENT,
+                 "\"much\"");
+    cr_assert_null(program);
     assert_fails(berth_program_open_signed(path, "tests/no_such.key", &program), BERTH_NOT_FOUND,
                  "key");
     unlink(path);
     assert_fails(berth_program_open(path, &program), BERTH_NOT_FOUND, path);
+}
+
+Test(api, limits_of_a_model) {
+    berth_compiler *compiler = NULL;
+    berth_program *program = NULL;
+    berth_model_info *info = NULL;
+    assert_ok(berth_compiler_create(&compiler));
+    assert_fails(berth_compiler_set(compiler, "limits", "size=1"), BERTH_INVALID_ARGUMENT, "size");
+    assert_ok(berth_compiler_set(compiler, "limits", "items=1"));
+    assert_fails(berth_compiler_compile_file(compiler, MODEL, &program), BERTH_OUT_OF_RANGE,
+                 "more than 1 nodes");
+    assert_fails(berth_compiler_read_model(compiler, MODEL, &info), BERTH_OUT_OF_RANGE, "items=1");
+    // No C compiler is as fast; nothing is kept, so that there is one to run.
+    assert_ok(berth_compiler_set(compiler, "limits", "time=1ms"));
+    assert_fails(berth_compiler_compile_file(compiler, MODEL, &program), BERTH_DEADLINE_EXCEEDED,
+                 "the limit time=0.001s");
+    assert_ok(berth_compiler_set(compiler, "limits", NULL));
+    assert_ok(berth_compiler_read_model(compiler, MODEL, &info));
+    berth_model_info_free(info);
+    berth_compiler_destroy(compiler);
 }
 
 // An input given as a constant is none of the program's; its value went in.

@@ -127,6 +127,10 @@ Test(placement, files_and_answers) {
     berth_placement_problem *none = NULL;
     assert_fails(berth_placement_problem_parse("text", "{", 1, &none), BERTH_INVALID_ARGUMENT,
                  "text:1");
+    assert_fails(berth_placement_problem_read_limited("no/such.json", "", &none), BERTH_NOT_FOUND,
+                 "such");
+    assert_fails(berth_placement_problem_read_limited(path, "bytes=3", &none), BERTH_OUT_OF_RANGE,
+                 "");
     assert_fails(berth_placement_problem_read("no/such.json", &none), BERTH_NOT_FOUND, "such");
     unlink(path);
 }

@@ -43,14 +43,14 @@ Test(artifact_file, round_trip_of_random_programs) {
         size_t first_bytes = 0;
         uint8_t *first = write_and_load(program, &first_bytes);
         const berth_program *back = NULL;
-        assert_ok(berth_program_read(arena, path, &back));
+        assert_ok(berth_program_read(arena, path, NULL, &back));
         const char *difference = program_difference(program, back);
         cr_assert_null(difference, "seed %llu: %s differs", (unsigned long long)seed, difference);
         size_t second_bytes = 0;
         uint8_t *second = write_and_load(back, &second_bytes);
         cr_assert(first_bytes == second_bytes && memcmp(first, second, first_bytes) == 0,
                   "seed %llu: the same program gave other bytes", (unsigned long long)seed);
-        assert_ok(berth_program_file_check(berth_allocator_system(), path));
+        assert_ok(berth_program_file_check(berth_allocator_system(), path, NULL));
     }
 }
 
@@ -76,7 +76,7 @@ Test(artifact_file, a_file_has_the_oldest_version_that_reads_it) {
 Test(artifact_file, a_program_has_its_file) {
     const berth_program *back = NULL;
     assert_ok(berth_program_write(random_program(arena, 3), path));
-    assert_ok(berth_program_read(arena, path, &back));
+    assert_ok(berth_program_read(arena, path, NULL, &back));
     cr_assert_not_null(back->file);
     char head[8] = "";
     assert_ok(berth_file_read_range(back->file->fd, 0, head, sizeof(head)));
@@ -117,11 +117,11 @@ Test(artifact_file, recognises_program_files) {
     cr_assert_not(berth_program_is_file(path));
     cr_assert_not(berth_program_is_file("/nonexistent/file"));
     const berth_program *program = NULL;
-    berth_status status = berth_program_read(arena, "/nonexistent/file", &program);
+    berth_status status = berth_program_read(arena, "/nonexistent/file", NULL, &program);
     cr_assert_eq(berth_status_code(status), BERTH_NOT_FOUND);
     cr_assert_null(program);
     berth_status_free(status);
-    status = berth_program_read(arena, path, &program);
+    status = berth_program_read(arena, path, NULL, &program);
     cr_assert_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
     cr_assert(strstr(berth_status_message(status), path), "%s", berth_status_message(status));
     berth_status_free(status);
@@ -174,7 +174,7 @@ Test(artifact_file, every_byte_flip_is_noticed) {
         } else {  // constants are left unread when a file is opened; the full check sees them
             assert_ok(status);
             cr_assert_null(berth_file_write(path, data, size_bytes));
-            status = berth_program_file_check(berth_allocator_system(), path);
+            status = berth_program_file_check(berth_allocator_system(), path, NULL);
             cr_assert_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT, "byte %zu", at);
             berth_status_free(status);
             if (at > constants.offset_bytes + 300)
@@ -223,7 +223,7 @@ Test(artifact_file, every_failed_allocation_of_reading_is_clean) {
         berth_arena *scratch = NULL;
         const berth_program *program = NULL;
         berth_status status = berth_arena_create(berth_counting_allocator_get(&counting), &scratch);
-        if (!status) status = berth_program_read(scratch, path, &program);
+        if (!status) status = berth_program_read(scratch, path, NULL, &program);
         berth_code code = berth_status_code(status);
         berth_status_free(status);
         berth_arena_destroy(scratch);

@@ -47,7 +47,7 @@ static void make_keys(const char *path, berth_secret_key *secret, berth_public_k
 
 static berth_status open_signed(const berth_public_key *key) {
     const berth_program *program = NULL;
-    berth_status status = berth_program_read_signed(arena, program_path, key, &program);
+    berth_status status = berth_program_read_signed(arena, program_path, key, NULL, &program);
     cr_expect_eq(program == NULL, status != NULL);
     return status;
 }
@@ -62,7 +62,7 @@ Test(artifact_sign, what_a_key_signed_opens_with_it) {
     const berth_program *program = random_program(arena, 3);
     assert_ok(berth_program_write_signed(program, program_path, &secret));
     const berth_program *back = NULL;
-    assert_ok(berth_program_read_signed(arena, program_path, &key, &back));
+    assert_ok(berth_program_read_signed(arena, program_path, &key, NULL, &back));
     cr_expect_null(program_difference(program, back));
     assert_fails(open_signed(&other), BERTH_INVALID_ARGUMENT, "another key");
     bool is_signed = false;
@@ -70,8 +70,8 @@ Test(artifact_sign, what_a_key_signed_opens_with_it) {
     assert_ok(berth_program_file_signer(program_path, &is_signed, &signer));
     cr_expect(is_signed && memcmp(&signer, &key, sizeof(key)) == 0);
     // It is a program like any other where no signature is asked for.
-    assert_ok(berth_program_read(arena, program_path, &back));
-    assert_ok(berth_program_file_check(berth_allocator_system(), program_path));
+    assert_ok(berth_program_read(arena, program_path, NULL, &back));
+    assert_ok(berth_program_file_check(berth_allocator_system(), program_path, NULL));
     // Signed again with another key, and without one.
     assert_ok(berth_program_write_signed(program, program_path, &other_secret));
     assert_fails(open_signed(&key), BERTH_INVALID_ARGUMENT, "another key");

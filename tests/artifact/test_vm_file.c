@@ -98,11 +98,11 @@ Test(artifact_vm_file, every_damaged_byte_is_found) {
     int fd = mkstemp(path);
     cr_assert_geq(fd, 0);
     cr_assert_eq(pwrite(fd, data, size_bytes, 0), (ssize_t)size_bytes);
-    assert_ok(berth_program_file_check(berth_allocator_system(), path));
+    assert_ok(berth_program_file_check(berth_allocator_system(), path, NULL));
     for (size_t i = 0; i < size_bytes; i += 1 + i % 3) {
         uint8_t damaged = data[i] ^ 0x10;
         cr_assert_eq(pwrite(fd, &damaged, 1, (off_t)i), 1);
-        berth_status status = berth_program_file_check(berth_allocator_system(), path);
+        berth_status status = berth_program_file_check(berth_allocator_system(), path, NULL);
         cr_assert_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT, "byte %zu", i);
         berth_status_free(status);
         cr_assert_eq(pwrite(fd, &data[i], 1, (off_t)i), 1);

@@ -386,7 +386,7 @@ Test(session, runs_from_a_file) {
     close(mkstemp(path));
     assert_ok(berth_program_write(make_affine(), path));
     const berth_program *program = NULL;
-    assert_ok(berth_program_read(arena, path, &program));
+    assert_ok(berth_program_read(arena, path, NULL, &program));
     berth_session *session = NULL;
     assert_ok(berth_session_open(berth_allocator_system(), program, NULL, &session));
     for (int run = 0; run < 3; ++run) run_affine(session, (float)run);

@@ -25,7 +25,8 @@ typedef struct job {
 static berth_status check(void *user) {
     job *j = user;
     berth_place_problem *problem = NULL;
-    if (berth_place_problem_parse(j->arena, "fuzz", problem_text, strlen(problem_text), &problem))
+    if (berth_place_problem_parse(j->arena, "fuzz", problem_text, strlen(problem_text), NULL,
+                                  &problem))
         abort();
     uint32_t *assignment = NULL;
     BERTH_TRY(berth_place_answer_parse(j->arena, "fuzz", j->text, j->length, problem, &assignment));

@@ -26,8 +26,8 @@ static berth_status round_trip(void *user) {
     berth_strbuf text = berth_strbuf_make(arena);
     berth_memory_problem_write(problem, problem->offsets, &text);
     berth_memory_problem *back = NULL;
-    berth_status status =
-        berth_memory_problem_parse(arena, "back", berth_strbuf_text(&text), text.length, &back);
+    berth_status status = berth_memory_problem_parse(arena, "back", berth_strbuf_text(&text),
+                                                     text.length, NULL, &back);
     require(!status && back->buffer_count == problem->buffer_count, "reading back", status);
     for (uint32_t i = 0; i < problem->buffer_count; ++i)
         require(back->intervals[i].size_bytes == problem->intervals[i].size_bytes &&
@@ -73,8 +73,8 @@ typedef struct run {
 static berth_status run_one(void *user) {
     run *r = user;
     berth_memory_problem *problem = NULL;
-    berth_status status =
-        berth_memory_problem_parse(r->arena, "fuzz", (const char *)r->data, r->size, &problem);
+    berth_status status = berth_memory_problem_parse(r->arena, "fuzz", (const char *)r->data,
+                                                     r->size, NULL, &problem);
     if (status) {
         require(berth_status_message(status)[0] != 0, "empty message", NULL);
         return status;

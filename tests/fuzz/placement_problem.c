@@ -63,7 +63,7 @@ static berth_status run_one(void *user) {
     run *r = user;
     berth_place_problem *problem = NULL;
     berth_status status =
-        berth_place_problem_parse(r->arena, "fuzz", (const char *)r->data, r->size, &problem);
+        berth_place_problem_parse(r->arena, "fuzz", (const char *)r->data, r->size, NULL, &problem);
     if (status) {
         require(berth_status_message(status)[0] != 0, "empty message", NULL);
         return status;

@@ -188,3 +188,41 @@ Test(limits, chains_of_calls_may_be_long) {
     cr_expect_eq(first->values.data[1].type, first->values.data[0].type);
     berth_arena_destroy(arena);
 }
+
+// The operations of `text`, or its levels, are one more than the limit, in both forms.
+Test(limits, given_ones_hold_in_text_and_json) {
+    static const char text[] =
+        "module \"m\"\ngraph @main(%p: bool[], %x: f32[3,5]) {\n%a = neg(%x)\n%r = if(%p) {\n"
+        "%b = if(%p) { %v = neg(%x) return %v } else { return %x }\nreturn %b } else { return %x "
+        "}\n"
+        "return %r }\n";
+    static const struct {
+        berth_limits limits;
+        const char *message;  // NULL = it is read
+    } cases[] = {{{.items = 4, .depth = 2, .bytes = 4096}, NULL},
+                 {{.items = 3}, "more than 3 operations"},
+                 {{.depth = 1}, "more than 1 levels deep"},
+                 {{.bytes = 100}, "the limit is bytes=100"}};
+    berth_arena *arena = NULL;
+    berth_module *module = NULL;
+    const char *json = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_module_parse(arena, text, sizeof(text) - 1, "t", &module));
+    assert_ok(berth_module_to_json_text(arena, module, 0, &json));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        const berth_dialect_registry registry = {.limits = &cases[i].limits};
+        berth_status found[2] = {
+            berth_module_parse_with(arena, text, sizeof(text) - 1, "t", &registry, &module),
+            berth_module_from_json_text(arena, json, strlen(json), "j", &registry, &module)};
+        for (int form = 0; form < 2; ++form) {
+            if (cases[i].message)
+                cr_expect(found[form] &&
+                              strstr(berth_status_message(found[form]), cases[i].message),
+                          "%zu: %s", i, berth_status_message(found[form]));
+            else
+                cr_expect_null(found[form], "%s", berth_status_message(found[form]));
+            berth_status_free(found[form]);
+        }
+    }
+    berth_arena_destroy(arena);
+}

@@ -8,6 +8,7 @@
 #include "memory/problem.h"
 #include "memory/solve.h"
 #include "memory/validator.h"
+#include "tests/check.h"
 #include "tests/memory/random_problem.h"
 
 static berth_arena *arena;
@@ -24,7 +25,8 @@ TestSuite(memory_problem, .init = setup, .fini = teardown);
 
 static berth_memory_problem *parse_ok(const char *text) {
     berth_memory_problem *problem = NULL;
-    berth_status status = berth_memory_problem_parse(arena, "t.csv", text, strlen(text), &problem);
+    berth_status status =
+        berth_memory_problem_parse(arena, "t.csv", text, strlen(text), NULL, &problem);
     cr_assert_null(status, "%s", berth_status_message(status));
     cr_assert_not_null(problem);
     return problem;
@@ -137,8 +139,8 @@ enum { bad_count = sizeof(bad) / sizeof(bad[0]) };
 Test(memory_problem, bad_input_has_line_and_column) {
     for (int i = 0; i < bad_count; ++i) {
         berth_memory_problem *problem = NULL;
-        berth_status status =
-            berth_memory_problem_parse(arena, "t.csv", bad[i].text, strlen(bad[i].text), &problem);
+        berth_status status = berth_memory_problem_parse(arena, "t.csv", bad[i].text,
+                                                         strlen(bad[i].text), NULL, &problem);
         cr_assert_not_null(status, "accepted: %s", bad[i].text);
         cr_assert_null(problem);
         cr_assert_eq(berth_status_code(status), bad[i].code, "%s", berth_status_message(status));
@@ -153,7 +155,7 @@ Test(memory_problem, id_with_nul_byte) {
     const char text[] = "id,lower,upper,size\na\0b,0,1,1\n";
     berth_memory_problem *problem = NULL;
     berth_status status =
-        berth_memory_problem_parse(arena, "t.csv", text, sizeof(text) - 1, &problem);
+        berth_memory_problem_parse(arena, "t.csv", text, sizeof(text) - 1, NULL, &problem);
     cr_assert_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
     berth_status_free(status);
 }
@@ -167,7 +169,7 @@ Test(memory_problem, a_million_rows) {
         length +=
             (size_t)sprintf(text + length, "t%d,%d,%d,%d\n", i, i, i + 1 + i % 7, 1 + i % 100);
     berth_memory_problem *problem = NULL;
-    berth_status status = berth_memory_problem_parse(arena, "t.csv", text, length, &problem);
+    berth_status status = berth_memory_problem_parse(arena, "t.csv", text, length, NULL, &problem);
     free(text);
     cr_assert_null(status, "%s", berth_status_message(status));
     cr_assert_eq(problem->buffer_count, rows);
@@ -189,7 +191,7 @@ Test(memory_problem, every_failing_allocation_is_reported) {
         berth_memory_solve_options options = {.node_limit = 100};
         berth_status status = berth_arena_create(berth_counting_allocator_get(&counting), &own);
         if (!status)
-            status = berth_memory_problem_parse(own, "t.csv", text, strlen(text), &problem);
+            status = berth_memory_problem_parse(own, "t.csv", text, strlen(text), NULL, &problem);
         if (!status) status = berth_memory_solve(own, problem, &options, &solution);
         if (!status) status = berth_memory_validate(own, problem, solution.offsets, NULL, NULL);
         done = !status;
@@ -288,4 +290,23 @@ Test(memory_problem, plot_draws_every_buffer) {
     berth_strbuf empty = berth_strbuf_make(arena);
     berth_memory_plot(parse_ok("id,lower,upper,size\n"), NULL, &options, &empty);
     cr_assert(strstr(berth_strbuf_text(&empty), "</svg>"));
+}
+
+Test(problem, limits_of_rows_and_bytes) {
+    static const char text[] = "id,lower,upper,size\na,0,1,4\nb,0,1,4\n";
+    berth_arena *own = NULL;
+    berth_memory_problem *problem = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &own));
+    berth_limits limits = {.items = 2, .bytes = sizeof(text) - 1};
+    assert_ok(berth_memory_problem_parse(own, "t.csv", text, sizeof(text) - 1, &limits, &problem));
+    limits.items = 1;
+    assert_fails(
+        berth_memory_problem_parse(own, "t.csv", text, sizeof(text) - 1, &limits, &problem),
+        BERTH_OUT_OF_RANGE, "t.csv: more than 1 rows");
+    limits = (berth_limits){.bytes = sizeof(text) - 2};
+    assert_fails(
+        berth_memory_problem_parse(own, "t.csv", text, sizeof(text) - 1, &limits, &problem),
+        BERTH_OUT_OF_RANGE, "t.csv: ");
+    cr_assert_null(problem);
+    berth_arena_destroy(own);
 }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "compiler/onnx/import.h"
+#include "tests/check.h"
 #include "tests/onnx/model_writer.h"
 
 static const int64_t four[1] = {4};
@@ -394,4 +395,28 @@ Test(bad_input, every_allocation_may_fail) {
         cr_expect_eq(atomic_load(&counting.live_bytes), 0, "failing allocation %lld leaks",
                      (long long)at);
     }
+}
+
+static berth_status import_within(berth_arena *arena, const pb *model, const berth_limits *limits) {
+    berth_import_options options = {.limits = limits};
+    berth_module *module = NULL;
+    return berth_onnx_import_memory(arena, model->data, model->size, "m.onnx", NULL, &options,
+                                    &module);
+}
+
+Test(bad_input, limits_of_nodes_and_bytes) {
+    pb graph = small_graph();
+    graph_node1(&graph, "Mul", "first", "x", "x", "h");
+    graph_node1(&graph, "Add", "second", "x", "h", "y");
+    pb model = model_of(&graph, 13);
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_limits limits = {.items = 2, .bytes = model.size};
+    assert_ok(import_within(arena, &model, &limits));
+    limits.items = 1;
+    assert_fails(import_within(arena, &model, &limits), BERTH_OUT_OF_RANGE,
+                 "m.onnx: more than 1 nodes");
+    limits = (berth_limits){.bytes = model.size - 1};
+    assert_fails(import_within(arena, &model, &limits), BERTH_OUT_OF_RANGE, "m.onnx: ");
+    berth_arena_destroy(arena);
 }

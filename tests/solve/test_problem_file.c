@@ -39,7 +39,8 @@ static const char small[] =
 
 static berth_place_problem *parse_ok(const char *text) {
     berth_place_problem *problem = NULL;
-    berth_status status = berth_place_problem_parse(arena, "t.json", text, strlen(text), &problem);
+    berth_status status =
+        berth_place_problem_parse(arena, "t.json", text, strlen(text), NULL, &problem);
     cr_assert_null(status, "%s", berth_status_message(status));
     cr_assert_not_null(problem);
     return problem;
@@ -162,8 +163,8 @@ enum { bad_count = sizeof(bad) / sizeof(bad[0]) };
 Test(placement_file, bad_input_names_the_field) {
     for (int i = 0; i < bad_count; ++i) {
         berth_place_problem *problem = NULL;
-        berth_status status =
-            berth_place_problem_parse(arena, "t.json", bad[i].text, strlen(bad[i].text), &problem);
+        berth_status status = berth_place_problem_parse(arena, "t.json", bad[i].text,
+                                                        strlen(bad[i].text), NULL, &problem);
         cr_assert_not_null(status, "accepted: %s", bad[i].text);
         cr_assert_null(problem);
         cr_assert_eq(berth_status_code(status), bad[i].code, "%s", berth_status_message(status));
@@ -180,7 +181,7 @@ Test(placement_file, cycle_is_named) {
         HEAD "\"nodes\": [" NODE(1) ", " NODE(5) ", " NODE(3) ", " NODE(8) "], \"edges\": [" EDGE(
             1, 5, 1) ", " EDGE(5, 3, 2) ", " EDGE(3, 5, 2) ", " EDGE(3, 8, 2) "]}";
     berth_place_problem *problem = NULL;
-    berth_status status = berth_place_problem_parse(arena, "t", text, strlen(text), &problem);
+    berth_status status = berth_place_problem_parse(arena, "t", text, strlen(text), NULL, &problem);
     const char *message = berth_status_message(status);
     cr_assert(strstr(message, ": 5 -> 3 -> 5") || strstr(message, ": 3 -> 5 -> 3"), "%s", message);
     cr_assert(!strstr(message, "8") && !strstr(message, "1"), "%s", message);
@@ -192,7 +193,7 @@ Test(placement_file, zero_bytes_are_refused) {
     char text[] = HEAD "\n\"nodes\": [], \"edges\": []} ";
     text[sizeof(text) - 2] = 0;
     berth_place_problem *problem = NULL;
-    assert_fails(berth_place_problem_parse(arena, "t.json", text, sizeof(text) - 1, &problem),
+    assert_fails(berth_place_problem_parse(arena, "t.json", text, sizeof(text) - 1, NULL, &problem),
                  BERTH_INVALID_ARGUMENT, "t.json:2:26: a zero byte");
     cr_assert_null(problem);
 }
@@ -202,9 +203,27 @@ Test(placement_file, deep_nesting_is_an_error) {
     char *text = berth_arena_alloc(arena, DEPTH + 1);
     memset(text, '[', DEPTH);
     berth_place_problem *problem = NULL;
-    berth_status status = berth_place_problem_parse(arena, "t", text, DEPTH, &problem);
-    cr_assert_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
+    assert_fails(berth_place_problem_parse(arena, "t", text, DEPTH, NULL, &problem),
+                 BERTH_OUT_OF_RANGE, "nested more than 500 deep");
+}
+
+Test(placement_file, limits_of_items_and_depth) {
+    static const char text[] = HEAD "\"nodes\": [], \"edges\": [], \"more\": [[\"[[[\"]]}";
+    berth_place_problem *problem = NULL;
+    berth_limits limits = {.depth = 3};
+    berth_status status =
+        berth_place_problem_parse(arena, "t", text, sizeof(text) - 1, &limits, &problem);
+    cr_expect_neq(berth_status_code(status), BERTH_OUT_OF_RANGE, "brackets of a text count");
     berth_status_free(status);
+    limits.depth = 2;
+    assert_fails(berth_place_problem_parse(arena, "t", text, sizeof(text) - 1, &limits, &problem),
+                 BERTH_OUT_OF_RANGE, "the limit is depth=2");
+    limits = (berth_limits){.items = 1};
+    assert_fails(berth_place_problem_parse(arena, "t", small, strlen(small), &limits, &problem),
+                 BERTH_OUT_OF_RANGE, "more than 1 nodes and edges");
+    limits = (berth_limits){.bytes = 4};
+    assert_fails(berth_place_problem_parse(arena, "t", small, strlen(small), &limits, &problem),
+                 BERTH_OUT_OF_RANGE, "bytes=4");
 }
 
 Test(placement_file, every_allocation_may_fail) {
@@ -218,7 +237,7 @@ Test(placement_file, every_allocation_may_fail) {
         berth_place_problem *problem = NULL;
         berth_status status = berth_arena_create(berth_counting_allocator_get(&counting), &failing);
         if (!status)
-            status = berth_place_problem_parse(failing, "t", small, strlen(small), &problem);
+            status = berth_place_problem_parse(failing, "t", small, strlen(small), NULL, &problem);
         done = !status;
         failures += !done;
         cr_assert(done || berth_status_code(status) == BERTH_OUT_OF_MEMORY, "%s",

@@ -81,7 +81,7 @@ Test(placement_published, answers_keep_their_promises) {
             char path[512];
             berth_place_problem *p = NULL;
             snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-            berth_status status = berth_place_problem_read(arena, path, &p);
+            berth_status status = berth_place_problem_read(arena, path, NULL, &p);
             cr_assert_null(status, "%s", berth_status_message(status));
             berth_place_options options = {.objective =
                                                f ? BERTH_PLACE_LATENCY : BERTH_PLACE_THROUGHPUT,
@@ -100,7 +100,7 @@ Test(placement_published, contiguous_optima) {
         char path[512];
         berth_place_problem *p = NULL;
         snprintf(path, sizeof(path), FOLDER "/throughput/%s", contiguous[i].file);
-        berth_status status = berth_place_problem_read(arena, path, &p);
+        berth_status status = berth_place_problem_read(arena, path, NULL, &p);
         if (berth_status_code(status) == BERTH_NOT_FOUND) {
             berth_status_free(status);
             continue;

@@ -242,7 +242,7 @@ static void run_within(bench *b, uint64_t budget, bool streams) {
     char path[96];
     snprintf(path, sizeof(path), "%s/p.berth", b->folder);
     assert_ok(berth_program_write(program, path));
-    assert_ok(berth_program_read(b->arena, path, &program));
+    assert_ok(berth_program_read(b->arena, path, NULL, &program));
     cr_expect_leq(run(b, program, rows, budget, &y), budget);
     expect_same(b, &y, budget);
     remove(path);

@@ -33,7 +33,7 @@ static const berth_vta_kernel *find(const vta_file *file, const char *entry) {
 berth_status vta_read_program(vta_command *command, const char *path, vta_file *out_file) {
     const berth_program *program = NULL;
     uint32_t found = BERTH_NO_INDEX;
-    BERTH_TRY(berth_program_read(command->cli.arena, path, &program));
+    BERTH_TRY(berth_program_read(command->cli.arena, path, NULL, &program));
     for (uint32_t i = 0; i < program->executable_count; ++i) {
         if (strcmp(program->executables[i].format, BERTH_VTA_FORMAT) != 0) continue;
         if (found != BERTH_NO_INDEX)

@@ -23,7 +23,9 @@ typedef struct parser {
     berth_interner *classes;  // of colours
     uint32_t *class_group;    // [node_count + 1] by the number of the colour; BERTH_PLACE_NONE
     berth_place_problem *problem;
-    uint32_t *assignment;  // an answer's
+    uint32_t *assignment;        // an answer's
+    const berth_limits *limits;  // NULL = the format\'s own
+    berth_limit_watch watch;     // of nodes and edges
 } parser;
 
 #define fail(p_, code_, field_, ...)                                                               \
@@ -176,6 +178,7 @@ static berth_status read_node(parser *p, const json_t *node, uint32_t v) {
 }
 
 static berth_status read_nodes(parser *p, const json_t *nodes) {
+    BERTH_TRY(berth_limit_items(&p->watch, json_array_size(nodes)));
     if (json_array_size(nodes) > BERTH_PLACE_NODE_LIMIT)
         return fail(p, BERTH_OUT_OF_RANGE, "nodes", "%zu nodes; the limit is %u",
                     json_array_size(nodes), BERTH_PLACE_NODE_LIMIT);
@@ -234,6 +237,7 @@ static berth_status read_edge(parser *p, const json_t *edge, bool *costed, uint3
 
 static berth_status read_edges(parser *p, const json_t *edges) {
     berth_place_problem *problem = p->problem;
+    BERTH_TRY(berth_limit_items(&p->watch, json_array_size(edges)));
     if (json_array_size(edges) >= UINT32_MAX)
         return fail(p, BERTH_OUT_OF_RANGE, "edges", "%zu edges", json_array_size(edges));
     uint32_t count = (uint32_t)json_array_size(edges);
@@ -268,9 +272,31 @@ static berth_status check_bytes(const parser *p) {
                              line, column);
 }
 
+// Braces and brackets outside of texts: deeper ones are refused before anything is made of them.
+static berth_status check_depth(const parser *p) {
+    enum { own_depth = 500 };
+    const uint64_t most = berth_limits_depth(p->limits, own_depth);
+    uint64_t depth = 0;
+    bool inside = false;
+    for (size_t i = 0; i < p->length; ++i) {
+        const char at = p->text[i];
+        if (inside && at == '\\') ++i;
+        if (at == '"') inside = !inside;
+        if (inside) continue;
+        if ((at == '{' || at == '[') && ++depth > most)
+            return berth_status_make(BERTH_OUT_OF_RANGE,
+                                     "%s: JSON nested more than %d deep, and the limit is depth=%d",
+                                     p->name, (int)most, (int)most);
+        if ((at == '}' || at == ']') && depth > 0) --depth;
+    }
+    return BERTH_OK;
+}
+
 static berth_status load(parser *p, json_t **out_root) {
     json_error_t error = {0};
+    BERTH_TRY(berth_limits_check_bytes(p->limits, p->name, p->length, FILE_LIMIT_BYTES));
     BERTH_TRY(check_bytes(p));
+    BERTH_TRY(check_depth(p));
     json_t *root = json_loadb(p->text, p->length, JSON_REJECT_DUPLICATES, &error);
     if (!root)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "%s:%d:%d: %s", p->name, error.line,
@@ -315,8 +341,14 @@ static berth_status parse_body(void *user) {
 }
 
 berth_status berth_place_problem_parse(berth_arena *arena, const char *name, const char *text,
-                                       size_t length, berth_place_problem **out_problem) {
-    parser p = {.arena = arena, .name = name, .text = text, .length = length};
+                                       size_t length, const berth_limits *limits,
+                                       berth_place_problem **out_problem) {
+    parser p = {.arena = arena,
+                .name = name,
+                .text = text,
+                .length = length,
+                .limits = limits,
+                .watch = berth_limits_watch(limits, name, "nodes and edges", 0)};
     *out_problem = NULL;
     berth_status status = berth_arena_try(arena, parse_body, &p);
     berth_arena_destroy(p.scratch);
@@ -327,6 +359,7 @@ berth_status berth_place_problem_parse(berth_arena *arena, const char *name, con
 typedef struct read_call {
     berth_arena *arena;
     const char *path;
+    const berth_limits *limits;
     berth_arena *scratch;
     berth_place_problem **out_problem;
 } read_call;
@@ -336,13 +369,18 @@ static berth_status read_body(void *user) {
     call->scratch = berth_arena_create_child(call->arena);
     char *text = NULL;
     size_t length = 0;
-    BERTH_TRY(berth_file_read(call->scratch, call->path, FILE_LIMIT_BYTES, &text, &length));
-    return berth_place_problem_parse(call->arena, call->path, text, length, call->out_problem);
+    const uint64_t given = call->limits ? call->limits->bytes : 0;
+    const uint64_t most = given ? given : FILE_LIMIT_BYTES;
+    BERTH_TRY(berth_file_read(call->scratch, call->path, most < SIZE_MAX / 2 ? most : SIZE_MAX / 2,
+                              &text, &length));
+    return berth_place_problem_parse(call->arena, call->path, text, length, call->limits,
+                                     call->out_problem);
 }
 
 berth_status berth_place_problem_read(berth_arena *arena, const char *path,
+                                      const berth_limits *limits,
                                       berth_place_problem **out_problem) {
-    read_call call = {arena, path, NULL, out_problem};
+    read_call call = {arena, path, limits, NULL, out_problem};
     *out_problem = NULL;
     berth_status status = berth_arena_try(arena, read_body, &call);
     berth_arena_destroy(call.scratch);

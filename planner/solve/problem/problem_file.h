@@ -13,19 +13,23 @@
 
 #include <stddef.h>
 
+#include "base/limits.h"
 #include "planner/solve/problem/problem.h"
 
 // Parses JSON text; `name` starts the messages ("NAME:LINE:COLUMN: what" for syntax, "NAME:
 // nodes[3].size: what" for fields).
+//   limits:    of what is read; items are nodes and edges. NULL = the format's own
 //   ownership: the problem lives in `arena` and does not refer to `text`
 //   errors:    INVALID_ARGUMENT not JSON, a field missing or of the wrong type, a repeated id, an
 //              edge to an unknown node, costs that differ, and those of berth_place_problem_finish;
 //              OUT_OF_RANGE; OUT_OF_MEMORY
 BERTH_MUST_USE berth_status berth_place_problem_parse(berth_arena *arena, const char *name,
                                                       const char *text, size_t length,
+                                                      const berth_limits *limits,
                                                       berth_place_problem **out_problem);
 // Reads and parses a file. Errors as above, and those of berth_file_read.
 BERTH_MUST_USE berth_status berth_place_problem_read(berth_arena *arena, const char *path,
+                                                     const berth_limits *limits,
                                                      berth_place_problem **out_problem);
 
 // Reads an answer: {"assignment": {ID: DEVICE, ...}} (other fields are ignored) or just the inner
