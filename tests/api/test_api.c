@@ -161,7 +161,8 @@ Test(api, from_memory) {
     berth_program_release(program);
     cr_assert_str_eq(berth_program_output(program, 0)->name, "probabilities");
     berth_program_release(program);
-    assert_ok(berth_program_open_limited(path, NULL, "bytes=64MiB,items=100000,time=60s", &program));
+    assert_ok(
+        berth_program_open_limited(path, NULL, "bytes=64MiB,items=100000,time=60s", &program));
     berth_program_release(program);
     assert_fails(berth_program_open_limited(path, NULL, "bytes=100", &program), BERTH_OUT_OF_RANGE,
                  "the limit is bytes=100");
@@ -181,6 +182,7 @@ Test(api, limits_of_a_model) {
     berth_program *program = NULL;
     berth_model_info *info = NULL;
     assert_ok(berth_compiler_create(&compiler));
+    assert_ok(berth_compiler_set_dim(compiler, "batch", 1));
     assert_fails(berth_compiler_set(compiler, "limits", "size=1"), BERTH_INVALID_ARGUMENT, "size");
     assert_ok(berth_compiler_set(compiler, "limits", "items=1"));
     assert_fails(berth_compiler_compile_file(compiler, MODEL, &program), BERTH_OUT_OF_RANGE,

@@ -396,16 +396,3 @@ Test(command_files, kernels_keep_their_source_when_asked) {
     cr_assert_eq(shell("$B inspect " DIGITS " --extract $W/none 2>$W/err"), 1);
     cr_assert_eq(shell("grep -q 'is no program' $W/err && ! test -e $W/none"), 0);
 }
-
-// What a file may have is one item, byte or level less than it has.
-Test(command, limits_of_files) {
-    static const char *const commands[] = {
-        "inspect " DIGITS " --limits items=1", "run " DIGITS " --limits bytes=10",
-        "plan " DIGITS " --limits bytes=10,time=1m",
-        "memory solve tests/fuzz/corpus/memory_problem/chain.csv --limits items=1"};
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i)
-        berth_run_fails(commands[i], 1, "raise it for a file that you trust");
-    berth_run_fails("inspect " DIGITS " --limits items", 2, "--limits: limits are bytes=");
-    berth_run_fails("memory solve m.csv --limits items=x", 2, "limit items takes a number");
-    berth_run_fails("place m.json --limits depth=1000", 2, "1 to 500");
-}

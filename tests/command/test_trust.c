@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support.h"
+
 #define MODEL "examples/digits/digits.onnx"
 #define DIGITS MODEL " --dim batch=1"
 
@@ -122,4 +124,17 @@ Test(trust, signed_programs) {
         cr_expect_eq(shell(cases[i].line), cases[i].exit_status, "%s", cases[i].line);
         cr_expect(log_has(cases[i].message), "%s: no \"%s\"", cases[i].line, cases[i].message);
     }
+}
+
+// What a file may have is one item, byte or level less than it has.
+Test(trust, limits_of_files) {
+    static const char *const commands[] = {
+        "inspect " MODEL " --limits items=1", "run " MODEL " --limits bytes=10",
+        "plan " MODEL " --limits bytes=10,time=1m",
+        "memory solve tests/fuzz/corpus/memory_problem/chain.csv --limits items=1"};
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i)
+        berth_run_fails(commands[i], 1, "raise it for a file that you trust");
+    berth_run_fails("inspect " MODEL " --limits items", 2, "--limits: limits are bytes=");
+    berth_run_fails("memory solve m.csv --limits items=x", 2, "limit items takes a number");
+    berth_run_fails("place m.json --limits depth=1000", 2, "1 to 500");
 }

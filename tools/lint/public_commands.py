@@ -6,8 +6,8 @@ import re
 import sys
 
 os.chdir(os.path.join(os.path.dirname(__file__), "..", ".."))
-# Texts, files, memory and clocks: no types of the library.
-utilities = {f"base/{name}.h" for name in "alloc arena atomics axis clock dtype file interrupt status str tensor".split()}
+# Texts, files, memory, clocks and limits: no types of the library.
+utilities = {f"base/{name}.h" for name in "alloc arena atomics axis clock dtype file interrupt limits status str tensor".split()}
 
 
 def included(path, seen):
