@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """A decoder that appends to its cache token by token, beside ONNX Runtime, in turns.
 
-    PYTHONPATH=python python3 bench/decode.py MODEL [--prompt 8] [--tokens 100] [--threads 1]
+    PYTHONPATH=python python3 bench/decode.py MODEL [--prompt 8] [--tokens 100] [--threads 1] [--program FILE]
 
 The model takes input_ids, attention_mask, position_ids and past_key_values.N.key/value, and gives logits and
 present.N.key/value, as exporters of Hugging Face models have them. Every token is a length that the session has not
-seen. Prints medians over the last three quarters of the tokens: a token as it comes, the same inputs once more (nothing
+seen. `--program` adds a program file of the model, for one token at a time (`berth build MODEL --dim batch=1 --dim seq=1
+--dim past=0..127 --dim total=past+1`); give `--prompt 1`. Prints medians over the last three quarters of the tokens: a token as it comes, the same inputs once more (nothing
 left to compile), and ONNX Runtime; and the largest difference of the logits.
 """
 import argparse
@@ -43,6 +44,7 @@ def main():
     parser.add_argument("--tokens", type=int, default=100)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cache", help="folder of compiled kernels")
+    parser.add_argument("--program", help="a program file of the model, measured too")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["BERTH_CACHE_DIR"] = args.cache or folder
@@ -53,7 +55,7 @@ def main():
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = args.threads
         peer = onnxruntime.InferenceSession(args.model, options, providers=["CPUExecutionProvider"])
-        ours = berth.load(args.model, threads=args.threads)
+        ours = [berth.load(path, threads=args.threads) for path in (args.model, args.program) if path]
         names = [port.name for port in peer.get_outputs()]
         known = {port.name for port in peer.get_inputs()}
         cache = empty_cache(peer.get_inputs(), np)
@@ -62,16 +64,20 @@ def main():
         rows, worst = [], 0.0
         for _ in range(args.tokens):
             inputs = {name: value for name, value in feeds(cache, tokens, np).items() if name in known}
-            got, first = timed(lambda: ours.run(inputs))
-            _, again = timed(lambda: ours.run(inputs))
             wanted, theirs = timed(lambda: dict(zip(names, peer.run(None, inputs))))
-            rows.append((first, again, theirs))
-            worst = max(worst, float(np.abs(got["logits"].astype(np.float64) - wanted["logits"]).max()))
+            row = [theirs]
+            for model in ours:
+                for _ in range(2):
+                    got, time_ms = timed(lambda: model.run(inputs))
+                    row.append(time_ms)
+                worst = max(worst, float(np.abs(got["logits"].astype(np.float64) - wanted["logits"]).max()))
+            rows.append(row)
             cache = {name: wanted[name.replace("past_key_values", "present")] for name in cache}
             tokens = random.integers(0, 100, (1, 1))
-        first, again, theirs = (statistics.median(column) for column in zip(*rows[len(rows) // 4:]))
-        print(f"ms per token: {first:.2f} as it comes, {again:.2f} again, {theirs:.2f} ONNX Runtime; "
-              f"logits differ by at most {worst:.1e}")
+        theirs, *times = (statistics.median(column) for column in zip(*rows[len(rows) // 4:]))
+        for name, first, again in zip(("session", "program"), times[::2], times[1::2]):
+            print(f"{name}: ms per token {first:.2f} as it comes, {again:.2f} again; {theirs:.2f} ONNX Runtime")
+        print(f"logits differ by at most {worst:.1e}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "compiler/passes/packed_store.h"
 #include "compiler/vm/families.h"
 #include "compiler/vm/walk.h"
+#include "ir/dim.h"
 
 typedef struct builder {
     berth_arena *arena;
@@ -93,6 +94,33 @@ static berth_status say_open(const builder *b, uint32_t input, int axis) {
         &extent, 1);
 }
 
+typedef struct numbers_job {
+    number *numbers;
+    uint32_t count;
+} numbers_job;
+
+static int64_t find_number(void *user, const char *symbol) {
+    const numbers_job *job = user;
+    for (uint32_t i = 0; i < job->count; ++i) {
+        if (strcmp(job->numbers[i].name, symbol) != 0) continue;
+        job->numbers[i].used = true;
+        return job->numbers[i].value;
+    }
+    return BERTH_DIM_UNKNOWN;
+}
+
+// Of a dimension that is open; false: nothing gives it an extent.
+static bool extent_of_axis(const builder *b, number *numbers, uint32_t count, uint32_t input,
+                           int axis, int64_t *out_extent) {
+    int64_t dim = input_type(b, input)->dims[axis];
+    number *given = number_of_axis(b, numbers, count, input, axis);
+    numbers_job job = {numbers, count};
+    if (!given) return berth_dim_evaluate(b->module, dim, find_number, &job, b->arena, out_extent);
+    given->used = true;
+    *out_extent = given->value;
+    return true;
+}
+
 static berth_status set_input(const builder *b, number *numbers, uint32_t count, uint32_t input,
                               berth_tensor *out) {
     const berth_vm_port *port = &b->code.program->inputs[input];
@@ -102,10 +130,8 @@ static berth_status set_input(const builder *b, number *numbers, uint32_t count,
     for (int d = 0; d < port->rank; ++d) {
         out->dims[d] = port->dims[d];
         if (port->dims[d] >= 0) continue;
-        number *given = number_of_axis(b, numbers, count, input, d);
-        if (!given) return say_open(b, input, d);
-        given->used = true;
-        out->dims[d] = given->value;
+        if (!extent_of_axis(b, numbers, count, input, d, &out->dims[d]))
+            return say_open(b, input, d);
     }
     BERTH_TRY(
         berth_status_prefix(berth_shape_size_bytes(out->dtype, out->rank, out->dims, NULL, NULL),

@@ -3,6 +3,7 @@
 #include <berth/compile.h>
 #include <berth/device.h>
 #include <berth/program.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ enum {
 static const struct argp_option file_options[] = {
     {"dim", key_dim, "NAME=EXTENT", 0,
      "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated. "
-     "NAME=LEAST..MOST: for all extents within these bounds, and for no others",
+     "NAME=LEAST..MOST: for all extents within these bounds, and for no others. "
+     "NAME=EXPRESSION, as in total=past+1: it follows from other dimensions",
      2},
     {"shape", key_shape, "[NAME=]SHAPE", 0,
      "Fix all dimensions of an input, as in image=1x3x640x640; NAME= may be left out where there "
@@ -286,6 +288,10 @@ static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *s
     const char *dots = strstr(equals, "..");
     if (dots) {
         take_bounds(cli, arg, dots, state);
+        return;
+    }
+    if (isalpha((unsigned char)equals[1]) || equals[1] == '_') {
+        berth_cli_push(cli, &cli->relations, arg);
         return;
     }
     if (!berth_cli_parse_u64(equals + 1, &extent) || extent > INT32_MAX)
@@ -562,7 +568,7 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
         bool given;
         const char *option;
     } all[] = {
-        {cli->dims.count > 0 || cli->bounds.count > 0, "--dim"},
+        {cli->dims.count > 0 || cli->bounds.count > 0 || cli->relations.count > 0, "--dim"},
         {cli->shapes.count > 0, "--shape"},
         {cli->strategy, "--strategy"},
         {cli->costs, "--costs"},

@@ -44,12 +44,13 @@ typedef struct berth_cli_model {
     berth_status failure;       // of loading a plug-in, reported once the arguments are read
     berth_cli_strings pins;
     berth_cli_strings overrides;
-    berth_cli_strings dims;    // NAME=EXTENT
-    bool takes_bounds;         // of --dim
-    berth_cli_strings bounds;  // NAME=LEAST..MOST
-    berth_cli_strings shapes;  // [NAME=]1x3x640x640
-    berth_cli_strings inputs;  // [NAME=]FILE
-    const char *layout;        // of pictures; NULL = by the input's rank
+    berth_cli_strings dims;       // NAME=EXTENT
+    bool takes_bounds;            // of --dim
+    berth_cli_strings bounds;     // NAME=LEAST..MOST
+    berth_cli_strings relations;  // NAME=EXPRESSION
+    berth_cli_strings shapes;     // [NAME=]1x3x640x640
+    berth_cli_strings inputs;     // [NAME=]FILE
+    const char *layout;           // of pictures; NULL = by the input's rank
     berth_cli_numbers mean, deviation;
     const char *strategy;
     const char *objective;

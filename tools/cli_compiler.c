@@ -70,13 +70,18 @@ static berth_status set_options(berth_cli_model *cli, berth_compiler *compiler) 
     return BERTH_OK;
 }
 
-// "NAME=LEAST..MOST", which take_bounds (cli.c) has checked.
+// "NAME=LEAST..MOST", which take_bounds (cli.c) has checked, and "NAME=EXPRESSION".
 static berth_status set_bounds(const berth_cli_model *cli, berth_compiler *compiler) {
     for (uint32_t i = 0; i < cli->bounds.count; ++i) {
         const char *text = cli->bounds.data[i], *equals = strrchr(text, '=');
         const char *name = berth_arena_strndup(cli->arena, text, (size_t)(equals - text));
         BERTH_TRY(berth_compiler_set_dim_bounds(compiler, name, strtoll(equals + 1, NULL, 10),
                                                 strtoll(strstr(equals, "..") + 2, NULL, 10)));
+    }
+    for (uint32_t i = 0; i < cli->relations.count; ++i) {
+        const char *text = cli->relations.data[i], *equals = strrchr(text, '=');
+        const char *name = berth_arena_strndup(cli->arena, text, (size_t)(equals - text));
+        BERTH_TRY(berth_compiler_set_dim_expression(compiler, name, equals + 1));
     }
     return BERTH_OK;
 }

@@ -92,6 +92,7 @@ struct berth_compiler {
     BERTH_VEC(const char *) overrides;                   // NULL-terminated while compiling
     BERTH_VEC(berth_dim_binding) dims;
     BERTH_VEC(berth_dim_bounds) bounds;
+    BERTH_VEC(berth_dim_relation) relations;
     BERTH_VEC(berth_input_binding) inputs;
     BERTH_VEC(const char *) specialisations;
     berth_progress_callback progress;
@@ -304,6 +305,26 @@ berth_status berth_compiler_set_dim_bounds(berth_compiler *compiler, const char 
     return berth_arena_try(compiler->arena, set_dim_bounds, &job);
 }
 
+static berth_status set_dim_expression(void *user) {
+    const text_job *job = user;
+    berth_compiler *compiler = job->compiler;
+    berth_dim_relation made = {job->name, berth_arena_strdup(compiler->arena, job->value)};
+    for (uint32_t i = 0; i < compiler->relations.count; ++i) {
+        if (strcmp(compiler->relations.data[i].name, job->name) != 0) continue;
+        compiler->relations.data[i].expression = made.expression;
+        return BERTH_OK;
+    }
+    made.name = berth_arena_strdup(compiler->arena, job->name);
+    berth_vec_push(compiler->arena, &compiler->relations, made);
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_set_dim_expression(berth_compiler *compiler, const char *name,
+                                               const char *expression) {
+    text_job job = {.compiler = compiler, .name = name, .value = expression};
+    return berth_arena_try(compiler->arena, set_dim_expression, &job);
+}
+
 static berth_status set_input(void *user) {
     const text_job *job = user;
     berth_compiler *compiler = job->compiler;
@@ -469,6 +490,8 @@ static berth_model_options model_options(berth_compiler *compiler) {
                    .dim_count = compiler->dims.count,
                    .bounds = compiler->bounds.data,
                    .bounds_count = compiler->bounds.count,
+                   .relations = compiler->relations.data,
+                   .relation_count = compiler->relations.count,
                    .inputs = compiler->inputs.data,
                    .input_count = compiler->inputs.count,
                    .default_batch = (int64_t)number_of(compiler, OPTION_DEFAULT_BATCH),

@@ -19,6 +19,12 @@ typedef struct berth_dim_bounds {
     int64_t least, most;  // 0 <= least <= most
 } berth_dim_bounds;
 
+// A symbolic dimension that follows from others: "total" is "past+1" (ir/dim.h says what expressions there are).
+typedef struct berth_dim_relation {
+    const char *name;
+    const char *expression;
+} berth_dim_relation;
+
 // A graph input whose value is known before compiling: its shape fixes the input's dimensions; with
 // `as_constant` it is no input any more but a constant. An initializer that the model lists among its
 // inputs is replaced by the value, and an input. (Where only shapes and branches need its
@@ -36,6 +42,8 @@ typedef struct berth_import_options {
     // stand in attribute "bounds" of @main, "N=1..512,seq=1..128", which berth_vm_emit reads, too.
     const berth_dim_bounds *bounds;
     uint32_t bounds_count;
+    const berth_dim_relation *relations;  // their dimensions have neither extent nor bounds
+    uint32_t relation_count;
     bool bounds_at_most;  // instead of staying open they get the most of their bounds
     const berth_input_binding *inputs;
     uint32_t input_count;

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "compiler/onnx/importer.h"
 #include "compiler/passes/check.h"
+#include "ir/dim.h"
 
 static const berth_input_binding *binding_of(const onnx_importer *im, const char *name) {
     for (uint32_t i = 0; im->options && i < im->options->input_count; ++i)
@@ -172,6 +173,16 @@ static berth_status no_such_dim(onnx_importer *im, const onnx_graph *graph, cons
                              name, list_symbols(im, graph));
 }
 
+// What the dimension of this name follows from; NULL: nothing.
+static const berth_dim_relation *relation_of(const onnx_importer *im, const char *name) {
+    const onnx_graph *graph = &im->model.graph;
+    for (uint32_t i = 0; im->options && i < im->options->relation_count; ++i) {
+        const char *held = symbol_of(graph, im->options->relations[i].name);
+        if (held && strcmp(held, name) == 0) return &im->options->relations[i];
+    }
+    return NULL;
+}
+
 // Extents that are fixed lie within the bounds; dimensions that are not stay open.
 static berth_status check_bounds(onnx_importer *im, const onnx_graph *graph) {
     berth_strbuf text = berth_strbuf_make(im->scratch);
@@ -180,6 +191,10 @@ static berth_status check_bounds(onnx_importer *im, const onnx_graph *graph) {
         const char *name = symbol_of(graph, bounds->name);
         const berth_dim_binding *fixed = name ? dim_of(im, name) : NULL;
         if (!name) return no_such_dim(im, graph, bounds->name);
+        if (relation_of(im, name))
+            return berth_status_make(
+                BERTH_INVALID_ARGUMENT,
+                "dimension %s follows from others: it has no bounds of its own", bounds->name);
         if (bounds->least < 0 || bounds->least > bounds->most)
             return berth_status_make(
                 BERTH_INVALID_ARGUMENT, "dimension %s: the bounds %lld..%lld hold no extent",
@@ -200,6 +215,54 @@ static berth_status check_bounds(onnx_importer *im, const onnx_graph *graph) {
     return BERTH_OK;
 }
 
+typedef struct relation_job {
+    onnx_importer *im;
+    const char *missing;  // a symbol that is none of the model's, or follows from others itself
+} relation_job;
+
+static int64_t find_extent(void *user, const char *symbol) {
+    relation_job *job = user;
+    const berth_dim_binding *bound = dim_of(job->im, symbol);
+    if (!has_symbol(&job->im->model.graph, symbol) || relation_of(job->im, symbol))
+        job->missing = symbol;
+    return bound ? bound->extent : BERTH_DIM_UNKNOWN;
+}
+
+// With the extents that are fixed by now.
+static berth_status dim_of_relation(onnx_importer *im, const berth_dim_relation *relation,
+                                    int64_t *out_dim) {
+    relation_job job = {.im = im};
+    const char *text = relation->expression;
+    BERTH_TRY(berth_status_prefix(berth_dim_parse(im->module, text, strlen(text), out_dim),
+                                  "dimension %s=%s", relation->name, text));
+    *out_dim = berth_dim_substitute(im->module, *out_dim, find_extent, &job);
+    if (job.missing)
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "dimension %s=%s: \"%s\" is no symbol of %s that can be given; these are: %s",
+            relation->name, text, job.missing, im->file, list_symbols(im, &im->model.graph));
+    if (*out_dim != BERTH_DIM_UNKNOWN) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT, "dimension %s=%s is no extent", relation->name,
+                             text);
+}
+
+// Dimensions that follow from others, and are fixed all the same, have the extent that follows.
+static berth_status check_relations(onnx_importer *im, const onnx_graph *graph) {
+    for (uint32_t i = 0; i < im->options->relation_count; ++i) {
+        const berth_dim_relation *relation = &im->options->relations[i];
+        const char *name = symbol_of(graph, relation->name);
+        const berth_dim_binding *fixed = name ? dim_of(im, name) : NULL;
+        int64_t dim = 0;
+        if (!name) return no_such_dim(im, graph, relation->name);
+        BERTH_TRY(dim_of_relation(im, relation, &dim));
+        if (fixed && dim >= 0 && fixed->extent != dim)
+            return berth_status_make(
+                BERTH_INVALID_ARGUMENT, "dimension %s is %lld, but %s=%s makes it %lld", name,
+                (long long)fixed->extent, relation->name, relation->expression, (long long)dim);
+    }
+    return BERTH_OK;
+}
+
 static bool has_bounds(const onnx_importer *im, const onnx_graph *graph, const char *name) {
     for (uint32_t i = 0; i < im->options->bounds_count; ++i) {
         const char *held = symbol_of(graph, im->options->bounds[i].name);
@@ -209,7 +272,7 @@ static bool has_bounds(const onnx_importer *im, const onnx_graph *graph, const c
 }
 
 static bool is_left_open(const onnx_importer *im, const onnx_graph *graph, const char *name) {
-    if (has_bounds(im, graph, name)) return true;
+    if (has_bounds(im, graph, name) || relation_of(im, name)) return true;
     for (uint32_t i = 0; i < im->options->open_dim_count; ++i) {
         const char *open = symbol_of(graph, im->options->open_dims[i]);
         if (open && strcmp(open, name) == 0) return true;
@@ -257,7 +320,8 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
         BERTH_TRY(bind_input(im, value, &input->tensor));
     }
     if (im->options->default_batch > 0) default_batches(im, graph, fixed);
-    return check_bounds(im, graph);
+    BERTH_TRY(check_bounds(im, graph));
+    return check_relations(im, graph);
 }
 
 const char *onnx_element_name(int64_t element) {
@@ -299,6 +363,8 @@ berth_status onnx_value_type(onnx_importer *im, const onnx_value *value, const c
             dims[i] = dim->extent;
         else if (bound)
             dims[i] = bound->extent;
+        else if (relation_of(im, dim->param))
+            BERTH_TRY(dim_of_relation(im, relation_of(im, dim->param), &dims[i]));
         else
             dims[i] = *dim->param ? berth_dim_symbol(berth_module_intern(im->module, dim->param))
                                   : BERTH_DIM_UNKNOWN;

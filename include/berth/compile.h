@@ -106,6 +106,14 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim_bounds(berth_compil
                                                                     const char *name, int64_t least,
                                                                     int64_t most);
 
+// Says that a dimension follows from others: "total" is "past+1". Sums and products of whole numbers and of
+// dimensions' names, min(a, b), max(a, b), floordiv(a, 2), ceildiv(a, 2) and mod(a, 2). The others may have extents
+// or bounds, this one neither. Errors show when a model is compiled: INVALID_ARGUMENT no expression, or of names
+// that the model does not have.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim_expression(berth_compiler *compiler,
+                                                                        const char *name,
+                                                                        const char *expression);
+
 // Gives an input the element type and shape of `value`, and with them the dimensions that it shares
 // with others. `constant` not 0: value's data, too, which is copied; the program has no such input
 // then. Errors: INVALID_ARGUMENT no tensor.

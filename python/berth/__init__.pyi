@@ -12,7 +12,7 @@ __all__ = ["BerthError", "Compiler", "Device", "Driver", "Model", "ModelInfo", "
 _Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
 _Model = Union[_Path, bytes, bytearray, memoryview]
 _Array = NDArray[Any]
-_Extent = Union[int, Tuple[int, int]]  # of a dimension; or the least and the most of it
+_Extent = Union[int, Tuple[int, int], str]  # of a dimension; the least and the most of it; an expression
 # NumPy arrays, what speaks DLPack or the buffer protocol, numbers, lists.
 _Value = Any
 

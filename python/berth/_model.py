@@ -87,7 +87,7 @@ class Model:
         self._check_names(dims or {}, constants or {})
         self.inputs = [_with_dims(p, dims or {}) for p in info.inputs if p.name not in (constants or {})]
         self.outputs = [_with_dims(p, dims or {}) for p in info.outputs]
-        if any(isinstance(extent, (tuple, list)) for extent in (dims or {}).values()):
+        if any(isinstance(extent, (tuple, list, str)) for extent in (dims or {}).values()):
             self._dynamic = self._load_dynamic()  # one for all shapes within bounds
             return
         if all(port.is_static for port in self.inputs):
@@ -318,7 +318,7 @@ def _with_dims(port, dims):
     """The port with dimensions that the caller fixes, by name or as INPUT.AXIS."""
     if port.shape is None:
         return port
-    fixed = {name: extent for name, extent in dims.items() if not isinstance(extent, (tuple, list))}
+    fixed = {name: extent for name, extent in dims.items() if not isinstance(extent, (tuple, list, str))}
     shape = tuple(fixed.get(extent, fixed.get(f"{port.name}.{axis}", extent)) if isinstance(extent, str) else extent
                   for axis, extent in enumerate(port.shape))
     return port._replace(shape=shape)
@@ -346,7 +346,7 @@ def load(model, target=None, **options):
     model:      a path, or bytes
     target:     what machine to compile for (docs/target.md): "cpu", "cpu,opencl", "local", ...
     dims:       {dimension: extent}, by name or as "INPUT.AXIS": fixed before anything is compiled. (least, most): one model
-                for all extents within these bounds, and for no others
+                for all extents within these bounds, and for no others. "past+1": it follows from other dimensions
     constants:  {input: value} to compile in; the model has no such inputs then
     pins:       ["PATTERN=DEVICE"]: where nodes run
     max_shapes: compile each combination of input shapes for itself, and keep this many; else from the third on all share

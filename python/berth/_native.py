@@ -166,6 +166,7 @@ COMPILER = {
     "berth_compiler_add_pin": (STATUS, [_P, c_char_p]),
     "berth_compiler_add_specialisation": (STATUS, [_P, c_char_p]),
     "berth_compiler_set_dim": (STATUS, [_P, c_char_p, c_int64]),
+    "berth_compiler_set_dim_expression": (STATUS, [_P, c_char_p, c_char_p]),
     "berth_compiler_set_dim_bounds": (STATUS, [_P, c_char_p, c_int64, c_int64]),
     "berth_compiler_set_input": (STATUS, [_P, c_char_p, POINTER(Tensor), c_int]),
     "berth_compiler_on_progress": (None, [_P, PROGRESS, _P]),

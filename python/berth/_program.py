@@ -362,8 +362,10 @@ class Compiler:
         _native.compiler().berth_compiler_add_specialisation(self._handle.pointer, text.encode())
 
     def set_dim(self, name, extent):
-        """`extent`: a number, or the least and the most that it may be."""
-        if isinstance(extent, (tuple, list)):
+        """`extent`: a number, the least and the most that it may be, or an expression: "past+1"."""
+        if isinstance(extent, str):
+            _native.compiler().berth_compiler_set_dim_expression(self._handle.pointer, name.encode(), extent.encode())
+        elif isinstance(extent, (tuple, list)):
             _native.compiler().berth_compiler_set_dim_bounds(self._handle.pointer, name.encode(), *extent)
         else:
             _native.compiler().berth_compiler_set_dim(self._handle.pointer, name.encode(), extent)

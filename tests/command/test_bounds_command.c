@@ -44,6 +44,87 @@ Test(bounds_command, a_module_keeps_its_bounds) {
     unlink(file);
 }
 
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+// An input of one dimension, of version 1.0 of the form.
+static void write_npy(const char *path, int rows, const char *more, const float *values,
+                      size_t count) {
+    char head[128];
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    memset(head, ' ', sizeof(head));
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    int length =
+        snprintf(head + 10, sizeof(head) - 10,
+                 "{'descr': '<f4', 'fortran_order': False, 'shape': (%d,%s), }", rows, more);
+    head[10 + length] = ' ';
+    head[127] = '\n';
+    cr_assert(fwrite(head, 1, sizeof(head), file) == sizeof(head) &&
+              fwrite(values, sizeof(float), count, file) == count && fclose(file) == 0);
+}
+
+// A cache that grows by a row, with a mask that is one longer than the cache: one program for all lengths, with the
+// lengths of the cache alone as bounds.
+Test(bounds_command, a_dimension_follows_from_another) {
+    static const char growing[] =
+        "module \"growing\"\n"
+        "graph @main(%past: f32[past,4], %row: f32[1,4], %mask: f32[past+1,1])"
+        " {bounds = \"past=1..12\"} {\n"
+        "  %all = concat(%past, %row) {axis = 0}\n"
+        "  %masked = mul(%all, %mask)\n"
+        "  %axis = constant() {value = i64[1] (0)}: i64[1]\n"
+        "  %y = reduce_sum(%masked, %axis) {keepdims = 0}\n"
+        "  return %y\n}\n";
+    char folder[] = "/tmp/berth-bounds-XXXXXX", model[64], file[64], command[512], paths[3][64];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(model, sizeof(model), "%s/m.txt", folder);
+    snprintf(file, sizeof(file), "%s/m.berth", folder);
+    static const char *const names[] = {"past", "row", "mask"};
+    for (int i = 0; i < 3; ++i) snprintf(paths[i], sizeof(paths[i]), "%s/%s.npy", folder, names[i]);
+    write_text(model, growing);
+    snprintf(command, sizeof(command), "build %s --executor vm -o %s", model, file);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    for (int past = 1; past <= 13; ++past) {
+        float values[14 * 4], mask[14], sum = 0;
+        for (int i = 0; i < 14 * 4; ++i) values[i] = (float)(i % 5);
+        for (int i = 0; i < 14; ++i) mask[i] = i % 3 == 0;
+        write_npy(paths[0], past, " 4", values, (size_t)past * 4);
+        write_npy(paths[1], 1, " 4", values + past * 4, 4);
+        write_npy(paths[2], past + 1, " 1", mask, (size_t)past + 1);
+        for (int i = 0; i <= past; i += 3) sum += values[i * 4];
+        snprintf(command, sizeof(command),
+                 "run %s --input past=%s --input row=%s --input mask=%s --output y=%s/y.npy", file,
+                 paths[0], paths[1], paths[2], folder);
+        if (past == 13) {
+            berth_run_fails(command, 1, "dimension 0 is 13, outside its bounds 1..12");
+            break;
+        }
+        r = berth_run(command);
+        cr_assert_eq(r->exit_status, 0, "past %d: %s", past, r->err);
+        float got = -1;
+        snprintf(command, sizeof(command), "%s/y.npy", folder);
+        FILE *written = fopen(command, "rb");
+        cr_assert(written && fseek(written, 128, SEEK_SET) == 0 &&
+                  fread(&got, sizeof(got), 1, written) == 1 && fclose(written) == 0);
+        cr_assert_float_eq(got, sum, 1e-4, "past %d: %g, not %g", past, (double)got, (double)sum);
+    }
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+Test(bounds_command, expressions_are_of_the_models_dimensions) {
+    berth_run_fails("run " DIGITS " --dim batch=rows+1", 1,
+                    "dimension batch=rows+1: \"rows\" is no symbol of");
+    berth_run_fails("run " DIGITS " --dim batch=batch+1", 1, "\"batch\" is no symbol of");
+    berth_run_fails("run " DIGITS " --dim batch=1..4 --dim image.0=batch", 1,
+                    "it has no bounds of its own");
+    berth_run_fails("run " DIGITS " --dim 'batch=rows+'", 1, "dimension batch=rows+");
+}
+
 // ---- plans --------------------------------------------------------------------------------------
 
 // "4096*v0 + 128", where v0 is `v`; `*at` goes behind it.

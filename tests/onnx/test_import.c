@@ -169,6 +169,74 @@ Test(import, symbols_survive_and_can_be_fixed) {
     finish(&i);
 }
 
+// The type of input x: "f32[N0,3]".
+static void expect_input(const berth_import_options *options, const char *wanted,
+                         const char *message) {
+    pb model = symbolic_model();
+    imported i = import_with(&model, options);
+    if (message) {
+        cr_expect(i.status && strstr(berth_status_message(i.status), message), "%s",
+                  i.status ? berth_status_message(i.status) : "no error");
+    } else {
+        cr_assert(!i.status, "%s", berth_status_message(i.status));
+        berth_strbuf text = berth_strbuf_make(i.module->arena);
+        berth_type_print(i.module, i.graph->values.data[0].type, &text);
+        cr_expect_str_eq(berth_strbuf_text(&text), wanted);
+    }
+    finish(&i);
+}
+
+Test(import, bounds_keep_dimensions_open_and_extents_within) {
+    const berth_dim_bounds bounds = {"x.0", 2, 9};
+    berth_dim_binding dim = {"N0", 9};
+    berth_import_options options = {.bounds = &bounds, .bounds_count = 1, .default_batch = 1};
+    expect_input(&options, "f32[N0,3]", NULL);
+    options.bounds_at_most = true;
+    expect_input(&options, "f32[9,3]", NULL);
+    options.dims = &dim;
+    options.dim_count = 1;
+    expect_input(&options, "f32[9,3]", NULL);
+    dim.extent = 10;
+    expect_input(&options, NULL, "dimension x.0 is 10, outside its bounds 2..9");
+    dim.extent = 1;
+    expect_input(&options, NULL, "dimension x.0 is 1, outside its bounds 2..9");
+}
+
+Test(import, dimensions_that_follow_from_others) {
+    const int64_t dims[2] = {SYMBOL(0), SYMBOL(1)};
+    const berth_dim_relation relation = {"N1", "2*N0+1"};
+    const berth_dim_bounds bounds = {"N1", 1, 2};
+    berth_dim_binding fixed[] = {{"N0", 4}, {"N1", 9}};
+    berth_import_options options = {.relations = &relation, .relation_count = 1};
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 2, dims);
+    graph_output(&graph, "y", 2, dims);
+    graph_node1(&graph, "Relu", "relu", "x", "", "y");
+    pb model = model_of(&graph, 13);
+    static const char *const wanted[] = {"f32[N0,2*N0+1]", "f32[4,9]", "f32[4,9]"};
+    for (uint32_t count = 0; count <= 2; ++count) {
+        options.dims = fixed;
+        options.dim_count = count;
+        imported i = import_with(&model, &options);
+        cr_assert(!i.status, "%s", berth_status_message(i.status));
+        berth_strbuf text = berth_strbuf_make(i.module->arena);
+        berth_type_print(i.module,
+                         i.graph->values.data[i.graph->regions.data[0].params.data[0]].type, &text);
+        cr_expect_str_eq(berth_strbuf_text(&text), wanted[count]);
+        finish(&i);
+    }
+    fixed[1].extent = 8;
+    imported i = import_with(&model, &options);
+    cr_expect(i.status && strstr(berth_status_message(i.status),
+                                 "dimension N1 is 8, but N1=2*N0+1 makes it 9"));
+    finish(&i);
+    options = (berth_import_options){
+        .relations = &relation, .relation_count = 1, .bounds = &bounds, .bounds_count = 1};
+    i = import_with(&model, &options);
+    cr_expect(i.status && strstr(berth_status_message(i.status), "no bounds of its own"));
+    finish(&i);
+}
+
 // "?" and -1 are no names: such dimensions are called INPUT.AXIS, and so may be those with a name.
 Test(import, unnamed_dimensions_can_be_fixed) {
     const int64_t dims[3] = {QUESTION, 3, -1};
