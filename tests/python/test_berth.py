@@ -140,6 +140,8 @@ class Models(unittest.TestCase):
             model(np.zeros((6, *shape), np.float32))
         with self.assertRaisesRegex(berth.BerthError, "hold no extent"):
             berth.load(DIGITS, dims={"batch": (5, 2)})
+        with self.assertRaisesRegex(berth.BerthError, '"rows" is no symbol of'):
+            berth.load(DIGITS, dims={"batch": "rows+1"})
 
     def test_arrays_of_all_kinds(self):
         images, labels = digits()
