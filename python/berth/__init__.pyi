@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
-__all__ = ["BerthError", "Compiler", "Device", "Driver", "Model", "ModelInfo", "Placement", "Plan", "PlanInUse", "Port", "Program",
-           "Request", "Runner", "Session", "Step", "cache_folder", "devices", "drivers", "load", "load_driver", "plan"]
+__all__ = ["BerthError", "Comparison", "Compiler", "Copy", "Device", "Driver", "LibraryChoice", "Memory", "Model",
+           "ModelInfo", "Operation", "Placement", "Plan", "PlanInUse", "Pool", "PooledValue", "Port", "Program", "Rejection",
+           "Request", "Runner", "Session", "Step", "Transfer", "cache_folder", "devices", "drivers", "load", "load_driver",
+           "plan"]
 
 _Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
 _Model = Union[_Path, bytes, bytearray, memoryview]
@@ -62,14 +64,104 @@ def drivers() -> List[Driver]: ...
 def load_driver(path: _Path) -> str: ...
 def cache_folder() -> str: ...
 
+class Rejection(NamedTuple):
+    device: str
+    reason: str
+    delta: Optional[float]
+
+class LibraryChoice(NamedTuple):
+    library: str
+    computes: str
+    is_chosen: bool
+    reason: str
+
+class Operation(NamedTuple):
+    node: str
+    op: str
+    name: str
+    device: str
+    memory: str
+    reason: str
+    chain: List[str]
+    start: Optional[float]
+    duration: Optional[float]
+    cost: str
+    is_on_host: bool
+    rejections: List[Rejection]
+    libraries: List[LibraryChoice]
+
+class Copy(NamedTuple):
+    source: str
+    destination: str
+    value: str
+    reason: str
+    size_bytes: int
+    duration: float
+
+class Transfer(NamedTuple):
+    value: str
+    device: str
+    is_to_host: bool
+    start: float
+    duration: float
+
+class PooledValue(NamedTuple):
+    name: str
+    size_bytes: int
+    first_step: str
+    last_step: str
+
+class Pool(NamedTuple):
+    device: str
+    memory: str
+    scope: str
+    usage: str
+    shared_with: List[str]
+    size_bytes: int
+    lower_bound_bytes: Optional[int]
+    live_bytes: Optional[int]
+    peak_step: Optional[str]
+    strategy: Optional[str]
+    values: List[PooledValue]
+
+class Memory(NamedTuple):
+    name: str
+    used_bytes: int
+    budget_bytes: Optional[int]
+
+class Comparison(NamedTuple):
+    moved: List[Tuple[str, Optional[str], Optional[str]]]
+    seconds: Tuple[Optional[float], Optional[float]]
+    copied_bytes: Tuple[int, int]
+    memory_bytes: Dict[str, Tuple[int, int]]
+    def rows(self) -> List[Tuple[str, str, str]]: ...
+    def _repr_html_(self) -> str: ...
+
 class Plan:
     placements: List[Placement]
     predicted_seconds: Optional[float]
     svg: str
     dot: str
+    operations: List[Operation]
+    copies: List[Copy]
+    transfers: List[Transfer]
+    pools: List[Pool]
+    memories: List[Memory]
+    model: str
+    target: str
+    strategy: str
+    found_by: str
+    objective: str
+    unit: Optional[str]
+    value: Optional[float]
+    lower_bound: Optional[float]
+    gap: Optional[float]
+    is_proven: bool
+    notes: List[str]
     def __init__(self, compiler: Any, model: _Model, folder: Optional[_Path] = None) -> None: ...
     @property
     def devices(self) -> Dict[str, int]: ...
+    def compare(self, other: Plan) -> Comparison: ...
     def _repr_svg_(self) -> str: ...
 
 class Program:

@@ -263,8 +263,10 @@ def compiler():
     """libberth-compiler, loaded when first needed: programs run without it."""
     global _compiler
     if _compiler is None:
+        from . import _plan_records
         library = _load("berth-compiler", ctypes.RTLD_GLOBAL)
         _declare(library, COMPILER)
+        _declare(library, _plan_records.prototypes())
         _compiler = library
     return _compiler
 

@@ -1,9 +1,10 @@
 """Plans: where a model's operations would run, and why."""
 
 import collections
-from typing import NamedTuple
+import html
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from . import _native
+from . import _native, _plan_records
 from ._native import Handle, path_bytes, text
 
 
@@ -14,15 +15,57 @@ class Placement(NamedTuple):
     reason: str
 
 
+class Comparison(NamedTuple):
+    """Two plans of a model side by side, `before` and `after`; printed, or shown by a notebook, it is a table."""
+
+    moved: List[Tuple[str, Optional[str], Optional[str]]]  # operation, its devices; None: it is in one of the plans only
+    seconds: Tuple[Optional[float], Optional[float]]  # predicted, of one request
+    copied_bytes: Tuple[int, int]
+    memory_bytes: Dict[str, Tuple[int, int]]  # {memory: used}; 0 where a plan uses none of it
+
+    def rows(self):
+        """(what, before, after), as texts."""
+        def time(seconds):
+            return "unknown" if seconds is None else f"{seconds * 1e3:.3f} ms"
+
+        return [("predicted", *map(time, self.seconds)), ("copied", *(f"{size} bytes" for size in self.copied_bytes)),
+                *((f"memory {name}", f"{one} bytes", f"{other} bytes") for name, (one, other) in self.memory_bytes.items()),
+                *((name, one or "not there", other or "not there") for name, one, other in self.moved)]
+
+    def __str__(self):
+        return "\n".join("{:<40} {:<20} {}".format(*row) for row in self.rows())
+
+    def _repr_html_(self):
+        rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows())
+        return f"<table><tr><th></th><th>before</th><th>after</th></tr>{rows}</table>"
+
+
 class Plan:
-    """Where a model's operations would run. A notebook shows its predicted schedule.
+    """Where a model's operations would run, when, and why; what is copied, and what lies in which memory. A notebook shows its
+    predicted schedule.
+
+    operations:  every operation, in the order of the model: its device and memory, its time in the predicted schedule, the
+                 reason step by step, and what each other device would have cost
+    copies:      each value that goes from one device to another; transfers: the same in the predicted schedule
+    pools:       the program's allocations, with their lower bounds and what is live at the peak; memories: their sums
+    value, unit: what the strategy minimised ("ns", "bytes", "of capacity"), with lower_bound, gap and is_proven; None where no
+                 strategy did
+    notes:       what was left out or assumed
 
     >>> import berth
     >>> plan = berth.plan("examples/digits/digits.onnx", target="cpu,opencl", dims={"batch": 1}, pins=["op:Gemm=opencl:0"])
     >>> plan.devices
     {'cpu:0': 8, 'opencl:0': 2}
-    >>> next(p for p in plan.placements if p.op == "Gemm").device
-    'opencl:0'
+    >>> gemm = next(operation for operation in plan.operations if operation.op == "Gemm")
+    >>> gemm.device, gemm.memory, gemm.reason
+    ('opencl:0', 'opencl:0', 'pinned: op:Gemm=opencl:0 (pin 1 on the command line)')
+    >>> [(copy.source, copy.destination) for copy in plan.copies]
+    [('cpu:0', 'opencl:0'), ('opencl:0', 'cpu:0')]
+    >>> sum(pool.size_bytes for pool in plan.pools) == sum(memory.used_bytes for memory in plan.memories)
+    True
+    >>> other = berth.plan("examples/digits/digits.onnx", target="cpu,opencl", dims={"batch": 1})
+    >>> other.compare(plan).moved
+    [('fc (Gemm)', 'cpu:0', 'opencl:0')]
     >>> plan.svg[:4]
     '<svg'
     """
@@ -43,11 +86,40 @@ class Plan:
         self.predicted_seconds = predicted_ns / 1e9 if predicted_ns > 0 else None  # of one request; None = unknown
         self.svg = text(library.berth_plan_info_svg(pointer))  # the predicted schedule
         self.dot = text(library.berth_plan_info_dot(pointer))  # the graph, for Graphviz
+        self.operations = _plan_records.read(library, pointer, "operation")
+        self.copies = _plan_records.read(library, pointer, "copy")
+        self.transfers = _plan_records.read(library, pointer, "transfer")
+        self.pools = _plan_records.read(library, pointer, "pool")
+        self.memories = _plan_records.read(library, pointer, "memory")
+        self._read_facts(library.berth_plan_info_facts(pointer).contents)
+
+    def _read_facts(self, facts):
+        self.model, self.target = text(facts.model), text(facts.target)  # the target as JSON
+        self.strategy, self.found_by, self.objective = text(facts.strategy), text(facts.found_by), text(facts.objective)
+        valued = facts.is_valued != 0
+        self.unit = text(facts.unit) if valued else None
+        self.value, self.lower_bound, self.gap = ((facts.value, facts.lower_bound, facts.gap) if valued else (None, None, None))
+        self.is_proven = valued and facts.is_proven != 0
+        self.notes = _plan_records.texts(facts.notes, facts.note_count)
 
     @property
     def devices(self):
         """{device: how many operations it would run}"""
         return dict(sorted(collections.Counter(p.device for p in self.placements).items()))
+
+    def compare(self, other):
+        """A Comparison: from this plan to the other one of the same model. Operations are told by their names."""
+        def places(one):
+            return {operation.name: operation.device for operation in one.operations}
+
+        def used(one):
+            return {memory.name: memory.used_bytes for memory in one.memories}
+
+        before, after, first, second = places(self), places(other), used(self), used(other)
+        moved = [(name, before.get(name), after.get(name)) for name in {**before, **after} if before.get(name) != after.get(name)]
+        return Comparison(moved, (self.predicted_seconds, other.predicted_seconds),
+                          (sum(copy.size_bytes for copy in self.copies), sum(copy.size_bytes for copy in other.copies)),
+                          {name: (first.get(name, 0), second.get(name, 0)) for name in {**first, **second}})
 
     def _repr_svg_(self):
         return self.svg

@@ -3,8 +3,10 @@
 import ctypes
 import gc
 import glob
+import json
 import os
 import pickle
+import subprocess
 import tempfile
 import threading
 import unittest
@@ -112,6 +114,34 @@ class Models(unittest.TestCase):
         with Fails(self, "NOT_FOUND") as caught:
             berth.plan("no such model.onnx", target="cpu")
         self.assertEqual(caught.exception.remedies, [])
+
+    def test_plans(self):
+        """Records against the command's, which reads the same plan by itself."""
+        pin = "op:Gemm=opencl:0"
+        plan = berth.plan(DIGITS, target="cpu,opencl", dims={"batch": 4}, pins=[pin])
+        command = os.path.join(os.environ["BERTH_LIBRARY_DIR"], "berth")
+        if os.path.exists(command):
+            said = json.loads(subprocess.run([command, "plan", DIGITS, "--target", "cpu,opencl", "--dim", "batch=4", "--pin", pin,
+                                              "--format=json"], stdout=subprocess.PIPE, check=True).stdout)
+            self.assertEqual([(o.node, o.op, o.device) for o in plan.operations],
+                             [(o["node"], o["op"], o["device"]) for o in said["operations"]])
+            self.assertEqual([copy.size_bytes for copy in plan.copies], [copy["bytes"] for copy in said["copies"]])
+        for operation in plan.operations:
+            self.assertEqual([r.device for r in operation.rejections],
+                             ["cpu:0" if operation.device == "opencl:0" else "opencl:0"])
+        self.assertEqual([copy.size_bytes for copy in plan.copies], [4 * 128 * 4, 4 * 10 * 4])  # of the network's layers
+        last = max(plan.operations, key=lambda operation: operation.start or 0)
+        self.assertAlmostEqual(last.start + last.duration, plan.predicted_seconds, delta=1e-9)
+        for pool in plan.pools:
+            self.assertGreaterEqual(pool.size_bytes, pool.lower_bound_bytes or 0)
+            self.assertEqual(pool.live_bytes is not None, pool.usage == "workspace")
+            self.assertEqual(pool.live_bytes or 0, sum(value.size_bytes for value in pool.values))
+        comparison = plan.compare(berth.plan(DIGITS, target="cpu", dims={"batch": 4}))
+        self.assertEqual(comparison.moved, [("fc (Gemm)", "opencl:0", "cpu:0")])
+        self.assertEqual(comparison.copied_bytes, (sum(copy.size_bytes for copy in plan.copies), 0))
+        self.assertEqual(comparison.memory_bytes["opencl:0"][1], 0)
+        self.assertIn("<td>opencl:0</td>", comparison._repr_html_())
+        self.assertEqual(plan.compare(plan).moved, [])
 
     def test_digits(self):
         images, labels = digits()
