@@ -64,6 +64,7 @@ static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
     facts->subgroup_size = v11.subgroupSize;
     facts->max_allocation_bytes = v11.maxMemoryAllocationSize;
     facts->has[4] = v12.shaderSignedZeroInfNanPreserveFloat32;
+    memcpy(facts->device_uuid, v11.deviceUUID, VK_UUID_SIZE);
     memcpy(facts->cache_id, all.properties.pipelineCacheUUID, VK_UUID_SIZE);
     facts->pointer_alignment_bytes = imports ? host.minImportedHostPointerAlignment : 0;
 }
@@ -78,6 +79,10 @@ static void read_features(const vulkan_api *api, vulkan_facts *facts) {
                                      .pNext = &facts->features_1_1};
     api->vkGetPhysicalDeviceFeatures2(facts->physical, &all);
     facts->features = all.features;
+    berth_vulkan__list_features(facts);
+}
+
+void berth_vulkan__list_features(vulkan_facts *facts) {
     facts->has[0] = facts->features.shaderFloat64;
     facts->has[1] = facts->features.shaderInt64;
     facts->has[2] = facts->features_1_2.storageBuffer8BitAccess;

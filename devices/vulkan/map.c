@@ -44,10 +44,7 @@ static berth_status submit(vulkan_device *device, const transfer *t) {
                                 .semaphoreCount = 1,
                                 .pSemaphores = &t->timeline,
                                 .pValues = &value};
-    pthread_mutex_lock(&device->compute[0].lock);
-    VkResult result = device->vk.vkQueueSubmit(device->compute[0].handle, 1, &info, VK_NULL_HANDLE);
-    pthread_mutex_unlock(&device->compute[0].lock);
-    BERTH_TRY(berth_vulkan__check(result, "map"));
+    BERTH_TRY(berth_vulkan__check(berth_vulkan__submit(device, &device->compute[0], &info), "map"));
     return berth_vulkan__check(
         device->vk.vkWaitSemaphores(device->handle, &wait, VULKAN_TIMEOUT_NS), "map");
 }

@@ -29,6 +29,16 @@ static vulkan_device *device_of(const berth_queue *queue) {
 
 // ---- submitting and waiting ----
 
+VkResult berth_vulkan__submit(const vulkan_device *device, vulkan_engine *engine,
+                              const VkSubmitInfo *info) {
+    pthread_mutex_lock(&engine->lock);
+    if (engine->callers.lock) engine->callers.lock(engine->callers.user);
+    VkResult result = device->vk.vkQueueSubmit(engine->handle, 1, info, VK_NULL_HANDLE);
+    if (engine->callers.unlock) engine->callers.unlock(engine->callers.user);
+    pthread_mutex_unlock(&engine->lock);
+    return result;
+}
+
 static berth_status hand_over(const vulkan_device *device, vulkan_queue *queue,
                               vulkan_record *record, VkCommandBuffer commands) {
     static const VkPipelineStageFlags stages[MOST_WAITS] = {
@@ -52,10 +62,7 @@ static berth_status hand_over(const vulkan_device *device, vulkan_queue *queue,
                          .pCommandBuffers = &commands,
                          .signalSemaphoreCount = 1,
                          .pSignalSemaphores = &queue->timeline->semaphore};
-    pthread_mutex_lock(&queue->engine->lock);
-    VkResult result = device->vk.vkQueueSubmit(queue->engine->handle, 1, &info, VK_NULL_HANDLE);
-    pthread_mutex_unlock(&queue->engine->lock);
-    BERTH_TRY(berth_vulkan__check(result, "submit"));
+    BERTH_TRY(berth_vulkan__check(berth_vulkan__submit(device, queue->engine, &info), "submit"));
     record->value = queue->timeline->value = value;
     queue->wait_count = 0;
     return BERTH_OK;

@@ -17,7 +17,7 @@ static void vulkan_device_destroy(berth_device *base) {
     if (device->handle && device->vk.vkDestroyDevice) {
         berth_vulkan__cache_close(device);
         berth_vulkan__free_timelines(device);
-        device->vk.vkDestroyDevice(device->handle, NULL);
+        if (!device->is_callers) device->vk.vkDestroyDevice(device->handle, NULL);
     }
     close_engines(device);
     pthread_mutex_destroy(&device->lock);
@@ -109,12 +109,18 @@ static berth_status vulkan_device_open(berth_driver *base, uint32_t ordinal,
     if (!device) return berth_status_oom();
     device->base.ops = &vulkan_device_ops;
     device->base.allocator = base->allocator;
-    device->own_facts = driver->facts[ordinal];
-    device->own_facts.shared &= !options->own_memory;
     device->facts = &device->own_facts;
+    device->cache_folder = -1;
     pthread_mutex_init(&device->lock, NULL);
+    berth_status status = BERTH_OK;
+    if (options->queue)
+        status =
+            berth_vulkan__use_callers(driver, options->queue, options->profile, device, &ordinal);
+    else
+        device->own_facts = driver->facts[ordinal];
+    device->own_facts.shared &= !options->own_memory;
     berth_vulkan__fill_info(device->facts, ordinal, &device->base.info);
-    berth_status status = create_device(device, &driver->api);
+    if (!status && !options->queue) status = create_device(device, &driver->api);
     if (!status) status = berth_vulkan__cache_open(device, options->cache_folder);
     if (status) {
         vulkan_device_destroy(&device->base);
@@ -206,6 +212,7 @@ static berth_status vulkan_open(berth_allocator allocator, berth_driver **out_dr
 extern const berth_driver_ops berth_devices__vulkan_driver;
 const berth_driver_ops berth_devices__vulkan_driver = {
     .kind = "vulkan",
+    .takes_queue = true,
     .description = "Vulkan 1.2 devices that compute (libvulkan, loaded at run time)",
     .open = vulkan_open,
     .close = vulkan_close,

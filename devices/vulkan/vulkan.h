@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <vulkan/vulkan_core.h>
 
+#include <berth/vulkan_queue.h>
+
 #include "base/dynlib.h"
 #include "devices/host_queue.h"
 #include "devices/internal.h"
@@ -64,6 +66,7 @@ typedef struct vulkan_facts {
     uint64_t max_allocation_bytes;
     uint64_t pointer_alignment_bytes;  // of imported host memory; 0 = it cannot be imported
     uint8_t cache_id[VK_UUID_SIZE];
+    uint8_t device_uuid[VK_UUID_SIZE];
     uint32_t device_id;
     bool has[VULKAN_FEATURE_COUNT];  // berth_vulkan__features
     uint32_t compute_family;
@@ -87,6 +90,7 @@ typedef struct vulkan_engine {
     VkQueue handle;
     uint32_t family;
     pthread_mutex_t lock;
+    berth_vulkan_queue callers;  // of the application's: its lock
 } vulkan_engine;
 
 // A buffer of the driver's own, which the host sees: staging, tables of addresses.
@@ -120,6 +124,7 @@ typedef struct vulkan_device {
     const vulkan_facts *facts;  // these
     vulkan_functions vk;
     VkDevice handle;
+    bool is_callers;  // the application's: not destroyed
     VkPipelineCache cache;
     int cache_folder;     // an open folder, -1 = the cache is not kept
     uint64_t cache_hash;  // of what was read from it
@@ -176,6 +181,8 @@ BERTH_MUST_USE berth_status berth_vulkan__check(VkResult result, const char *wha
 // facts.c: NULL in *out_reason where the device serves, else why it does not.
 void berth_vulkan__read_facts(const vulkan_api *api, VkPhysicalDevice physical,
                               vulkan_facts *out_facts, const char **out_reason);
+// Fills in `has`.
+void berth_vulkan__list_features(vulkan_facts *facts);
 void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
                              berth_device_info *out_info);
 
@@ -211,7 +218,15 @@ BERTH_MUST_USE berth_status berth_vulkan__executable_find(berth_executable *exec
                                                           const berth_program_kernel *kernel,
                                                           uint32_t *out_kernel);
 
+// callers.c: makes `device`, which is to be destroyed either way, that of the application's queue.
+BERTH_MUST_USE berth_status berth_vulkan__use_callers(const vulkan_driver *driver,
+                                                      const berth_vulkan_queue *callers,
+                                                      bool profile, vulkan_device *device,
+                                                      uint32_t *out_ordinal);
+
 // queue.c
+VkResult berth_vulkan__submit(const vulkan_device *device, vulkan_engine *engine,
+                              const VkSubmitInfo *info);
 BERTH_MUST_USE berth_status berth_vulkan__queue_open(berth_device *device, berth_queue_kind kind,
                                                      berth_queue **out_queue);
 void berth_vulkan__queue_destroy(berth_queue *queue);

@@ -5,6 +5,7 @@
 //   tensor.h    element type, shape, data
 //   allocator.h the caller's allocator
 //   threads.h   the caller's threads
+//   vulkan_queue.h  a queue of the caller's on a Vulkan device
 //   device.h    the devices of this machine
 //   program.h   a compiled model: from a file, from memory, or from the compiler
 //   session.h   a program opened on this machine's devices: inputs, outputs, runs, times
@@ -59,5 +60,6 @@
 #include <berth/tune.h>
 #include <berth/verify.h>
 #include <berth/version.h>
+#include <berth/vulkan_queue.h>
 
 #endif  // BERTH_BERTH_H_

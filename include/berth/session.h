@@ -16,6 +16,7 @@
 #include <berth/status.h>
 #include <berth/tensor.h>
 #include <berth/threads.h>
+#include <berth/vulkan_queue.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,8 @@ typedef struct berth_device_words {
 // references, not the caller's: they may be released once the session is open.
 // Of cuda devices: `queue` is a CUstream (a cudaStream_t is one) in the primary context of its device, as those of the
 // runtime API and of PyTorch are; not the default stream. CUDA counts no references: it outlives the session.
+//
+// Of vulkan devices: `queue` points to a berth_vulkan_queue (<berth/vulkan_queue.h>), which says what else belongs to it.
 //
 // The commands of a run come behind what is in the queue when the run is submitted, and are complete when it has
 // ended: what is enqueued after that comes after them. What is enqueued meanwhile may come between them.
