@@ -24,6 +24,18 @@ Test(bounds_command, extents_outside_are_refused) {
     berth_run_fails("tune " DIGITS " --dim batch=2..5", 2, "bounds are for run, build");
 }
 
+#define OPEN "tests/models/domains/deform_conv_open/"
+
+// By one session for all shapes; the data set's x0 is 5 high.
+Test(bounds_command, verified_within_bounds) {
+    const result *r =
+        berth_run("verify " OPEN "model.onnx --dim x0.2=1..64 --data " OPEN "test_data_set_0");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_not_null(strstr(r->out, "run by the virtual machine"), "%s", r->out);
+    berth_run_fails("verify " OPEN "model.onnx --dim x0.2=6..64 --data " OPEN "test_data_set_0", 1,
+                    "dimension 2 is 5, outside its bounds 6..64");
+}
+
 Test(bounds_command, measured_at_the_most) {
     json_t *json = berth_run_json("bench " DIGITS " --dim batch=2..4 --count 3 --format=json");
     cr_assert_eq(json_integer_value(json_object_get(json, "runs")), 3);
