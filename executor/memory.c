@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "executor/session_private.h"
+#include "executor/workspaces.h"
 
 static bool host_visible(const berth_session *session, uint32_t device) {
     return berth_device_get_info(session->devices[device].device)->memories[0].host_visible;
@@ -37,6 +38,11 @@ static bool is_base_pool(const berth_session *session, uint32_t pool) {
            session->program->pools[pool].usage == BERTH_POOL_CONSTANT;
 }
 
+static bool is_lent(const berth_session *session, uint32_t pool) {
+    return session->options.workspaces && !berth_executor__is_shared(session, pool) &&
+           session->program->pools[pool].usage == BERTH_POOL_WORKSPACE;
+}
+
 static void use_base_pool(berth_session *session, uint32_t index) {
     const berth_program_pool *pool = &session->program->pools[index];
     session->pools[index] = session->options.base->pools[index];
@@ -49,10 +55,14 @@ static berth_status allocate_pool(berth_session *session, uint32_t index) {
     uint32_t memory = 0;
     BERTH_TRY(berth_device_find_memory(device, pool->scope, &memory));
     BERTH_TRY(berth_executor__check_alignment(pool, device, memory));
+    if (is_lent(session, index))
+        return berth_workspaces_take(session->options.workspaces, device, memory, pool->size_bytes,
+                                     &session->pools[index]);
     return berth_buffer_allocate(device, memory, pool->size_bytes, &session->pools[index]);
 }
 
 static berth_status allocate_pools(berth_session *session) {
+    if (session->options.workspaces) berth_workspaces_begin(session->options.workspaces);
     for (uint32_t i = 0; i < session->program->pool_count; ++i) {
         const berth_program_pool *pool = &session->program->pools[i];
         if (is_base_pool(session, i)) {
@@ -255,7 +265,7 @@ void berth_executor__free_memory(berth_session *session) {
     for (uint32_t i = 0; session->tensors && i < program->tensor_count; ++i)
         berth_buffer_free(session->tensors[i]);
     for (uint32_t i = 0; session->pools && i < program->pool_count; ++i)
-        if (!is_base_pool(session, i)) berth_buffer_free(session->pools[i]);
+        if (!is_base_pool(session, i) && !is_lent(session, i)) berth_buffer_free(session->pools[i]);
     for (uint32_t d = 0; session->devices && d < program->device_count; ++d)
         free_shared(session, &session->devices[d]);
     session->roots = session->tensors = session->pools = NULL;

@@ -58,7 +58,7 @@ static berth_status open_session(void *user) {
     const berth_program *program = job->program;
     berth_session_binding *bindings =
         berth_arena_new_array(job->scratch, berth_session_binding, program->device_count + 1);
-    berth_session_options options = {.bindings = bindings};
+    berth_session_options options = {.bindings = bindings, .workspaces = &job->devices->workspaces};
     for (uint32_t d = 0; d < program->device_count; ++d) {
         if (!berth_executor__is_used(program, d)) continue;
         berth_session_binding *binding = &bindings[options.binding_count++];
@@ -82,6 +82,7 @@ berth_status berth_open_devices_session(berth_open_devices *devices, const berth
 }
 
 void berth_open_devices_close(berth_open_devices *devices) {
+    berth_workspaces_close(&devices->workspaces);
     for (berth_open_device *d = devices->first; d; d = d->next) {
         berth_device_close(d->device);
         berth_driver_close(d->driver);

@@ -8,6 +8,7 @@
 #define BERTH_EXECUTOR_OPEN_DEVICES_H_
 
 #include "executor/session.h"
+#include "executor/workspaces.h"
 
 typedef struct berth_open_device berth_open_device;
 
@@ -17,9 +18,10 @@ typedef struct berth_open_devices {
     uint32_t thread_count;     // of processors; 0 = all cores
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
     berth_open_device *first;
+    berth_workspaces workspaces;  // of all sessions
 } berth_open_devices;
 
-// Opens a session of the program on these devices; those that it needs and that are not open yet are
+// Opens a session of the program on these devices, of whose sessions one may run at a time; devices that it needs and that are not open yet are
 // opened. `scratch` is needed for the time of the call. Not inside berth_arena_try of either arena.
 // Errors: those of berth_session_open and of devices.
 BERTH_MUST_USE berth_status berth_open_devices_session(berth_open_devices *devices,

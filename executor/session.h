@@ -46,6 +46,9 @@ typedef struct berth_session_options {
     // An open session of the same program, whose devices, threads, code and constants this one uses
     // too: bindings, threads and profile are then that one's. It closes after this one. NULL = none.
     berth_session *base;
+    // Where its workspace is taken from, of sessions that never run at the same time; they outlive it. NULL = it
+    // has its own.
+    struct berth_workspaces *workspaces;
     // Of a program with fallbacks: what is said when one of them is used. `on_message` comes from the
     // thread that opens or runs. NULL = nobody is told, berth_session_plan tells who asks.
     void (*on_message)(void *user, const char *message);

@@ -88,9 +88,16 @@ berth_status berth_vm_piece_run(berth_session *session, const berth_program *pro
                                        made->dims, &outputs[i]);
         if (!status) results[i] = outputs[i]->tensor;
     }
-    if (!status)
-        status = berth_session_run_with(session, room, program->input_count, results, count, -1);
-    if (status) release_all(outputs, count);
+    if (status) {
+        release_all(outputs, count);
+        return status;
+    }
+    status = berth_session_run_with(session, room, program->input_count, results, count, -1);
+    if (status) {
+        // What it began must not go on in the workspace that other sessions use, too.
+        berth_status_ignore(berth_session_recover(session));
+        release_all(outputs, count);
+    }
     return status;
 }
 

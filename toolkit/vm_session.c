@@ -82,7 +82,9 @@ static berth_status keep_program(void *user) {
 
 static uint64_t size_of(const berth_vm_compiled *c) {
     uint64_t bytes = berth_arena_used_bytes(c->arena);
-    for (uint32_t i = 0; i < c->program->pool_count; ++i) bytes += c->program->pools[i].size_bytes;
+    for (uint32_t i = 0; i < c->program->pool_count; ++i)
+        if (c->program->pools[i].usage != BERTH_POOL_WORKSPACE)  // which all have together
+            bytes += c->program->pools[i].size_bytes;
     return bytes;
 }
 
@@ -451,7 +453,8 @@ berth_status berth_vm_session_require(const berth_vm_session *session, const cha
 void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_report *out_report) {
     *out_report = session->report;
     if (session->runner) return;
+    out_report->workspace_bytes = berth_workspaces_bytes(&session->devices.workspaces);
     berth_generic_kernels_get_report(session->generic_kernels, &out_report->kernels);
     out_report->held_bytes = berth_arena_used_bytes(session->arena) + session->kept.size_bytes +
-                             out_report->kernels.held_bytes;
+                             out_report->workspace_bytes + out_report->kernels.held_bytes;
 }

@@ -26,8 +26,9 @@ typedef struct berth_vm_report {
     uint32_t dropped_count;         // of these, given up for newer ones
     int64_t compile_ns;
     berth_generic_report
-        kernels;            // functions of segments: compiled, and used again for other shapes
-    uint32_t kernel_count;  // of all compiled segments
+        kernels;               // functions of segments: compiled, and used again for other shapes
+    uint32_t kernel_count;     // of all compiled segments
+    uint64_t workspace_bytes;  // that all compiled segments have together
     // Of the session and of all that it keeps, but for packed constants: ends to grow with the limits of
     // what is kept, however many shapes come.
     uint64_t held_bytes;
@@ -49,7 +50,7 @@ BERTH_MUST_USE berth_status berth_vm_session_open_memory(const void *data, size_
                                                          berth_vm_session **out_session);
 void berth_vm_session_close(berth_vm_session *session);  // NULL is fine
 
-// How many compiled segments are kept, and how many bytes of them (constants, workspaces, what the
+// How many compiled segments are kept, and how many bytes of them (constants, inputs and outputs, what the
 // compiler left); the one that runs may be larger. 0 = 256; 2 GiB. Code for several sizes is kept beside
 // that, as long as the session.
 void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, uint64_t bytes);

@@ -276,6 +276,22 @@ Test(vm_models, kernels_serve_several_sizes) {
     if (is_here("opencl")) several_sizes("opencl -host=cpu");
 }
 
+// The largest shape comes first: the others work in its workspace.
+Test(vm_models, shapes_have_one_workspace) {
+    vm_run r = begin(&sizes, "cpu");
+    berth_vm_report first, last;
+    run_once(&r, 1);
+    berth_vm_session_get_report(r.session, &first);
+    cr_assert_gt(first.workspace_bytes, 0);
+    for (uint32_t i = 0; i < sizes.run_count; ++i) run_once(&r, i);
+    berth_vm_session_get_report(r.session, &last);
+    cr_assert_eq(last.compiled_count, sizes.run_count);
+    cr_assert_eq(last.workspace_bytes, first.workspace_bytes, "%llu, then %llu bytes",
+                 (unsigned long long)first.workspace_bytes,
+                 (unsigned long long)last.workspace_bytes);
+    end(&r);
+}
+
 // A decoder of two layers with a cache that grows by a row: what the cache's length does not change is
 // compiled once, and for each length a mask that both layers share, and the attention, which is equal.
 static const vm_case growing = {
