@@ -106,6 +106,13 @@ static double source_coordinate(const axis *a, int64_t i) {
     return ((double)i + a->shift) * a->numerator / a->denominator + a->offset;
 }
 
+// Coordinates that indices and the sums of them hold, exactly.
+static bool coordinates_fit(const axis *a) {
+    const double most = 0x1p40;
+    return fabs(source_coordinate(a, 0)) <= most &&
+           fabs(source_coordinate(a, a->place.out - 1)) <= most;
+}
+
 static bool describe(berth_lower *c, const berth_op *op, resize *r) {
     const berth_type *x = in_type(c, op, 0);
     const char *how = attr_str(c, op, "coordinate_transformation_mode", "half_pixel");
@@ -138,6 +145,12 @@ static bool describe(berth_lower *c, const berth_op *op, resize *r) {
         if (!(a->place.scale > 0) || !place_axis(how, a)) {
             berth_lower__fail(c, op, "scale %g with coordinate_transformation_mode %s",
                               a->place.scale, how);
+            return false;
+        }
+        if (a->place.out == 0) a->active = false;  // nothing is computed
+        if (a->active && !coordinates_fit(a)) {
+            berth_lower__fail(c, op, "coordinates of dimension %d reach %g", axes[i],
+                              source_coordinate(a, a->place.out - 1));
             return false;
         }
     }
