@@ -97,19 +97,40 @@ uint64_t berth_memory_membership(const berth_memory_cliques *cliques, uint32_t i
     return members;
 }
 
+berth_memory_span *berth_memory__make_spans(berth_arena *arena,
+                                            const berth_memory_interval *intervals, uint32_t count,
+                                            uint32_t *out_clique_count, bool *out_varied) {
+    berth_memory_cliques cliques = berth_memory_find_cliques(arena, intervals, count);
+    berth_memory_span *spans = berth_arena_new_array(arena, berth_memory_span, count);
+    *out_varied = false;
+    for (uint32_t i = 0; i < count; ++i) {
+        uint64_t alignment = intervals[i].alignment_bytes;
+        spans[i] = (berth_memory_span){intervals[i].size_bytes, alignment, cliques.first[i],
+                                       cliques.end[i]};
+        *out_varied |= alignment != intervals[0].alignment_bytes;
+    }
+    *out_clique_count = cliques.count;
+    return spans;
+}
+
+uint32_t berth_memory__clique_spans(const berth_memory_span *spans, uint32_t count, uint32_t clique,
+                                    berth_memory_span *out) {
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (spans[i].first > clique || spans[i].end <= clique) continue;
+        if (members < BERTH_MEMORY_STACK_LIMIT) out[members] = spans[i];
+        ++members;
+    }
+    return members;
+}
+
 // What the stacks of single cliques need, where they are few enough to be looked at.
 static uint64_t stacks_bound(berth_arena *scratch, const berth_memory_span *spans, uint32_t count,
                              uint32_t clique_count, uint64_t bound) {
-    berth_memory_span *members =
-        berth_arena_new_array(scratch, berth_memory_span, BERTH_MEMORY_STACK_LIMIT);
+    berth_memory_span members[BERTH_MEMORY_STACK_LIMIT];
     uint32_t states = STACK_STATES;
     for (uint32_t c = 0; c < clique_count && states > 0; ++c) {
-        uint32_t members_count = 0;
-        for (uint32_t i = 0; i < count; ++i) {
-            if (spans[i].first > c || spans[i].end <= c) continue;
-            if (members_count < BERTH_MEMORY_STACK_LIMIT) members[members_count] = spans[i];
-            ++members_count;
-        }
+        uint32_t members_count = berth_memory__clique_spans(spans, count, c, members);
         if (members_count > BERTH_MEMORY_STACK_LIMIT) continue;
         uint32_t own = states < STACK_STATES_PER_CLIQUE ? states : STACK_STATES_PER_CLIQUE;
         states -= own;
@@ -121,23 +142,16 @@ static uint64_t stacks_bound(berth_arena *scratch, const berth_memory_span *span
 
 static uint64_t aligned_bound(berth_arena *scratch, const berth_memory_interval *intervals,
                               uint32_t count, uint64_t bound) {
-    berth_memory_cliques cliques = berth_memory_find_cliques(scratch, intervals, count);
-    berth_memory_span *spans = berth_arena_new_array(scratch, berth_memory_span, count);
-    uint64_t least = UINT64_MAX;
-    uint64_t greatest = 1;
-    for (uint32_t i = 0; i < count; ++i) {
-        uint64_t alignment = intervals[i].alignment_bytes;
-        spans[i] = (berth_memory_span){intervals[i].size_bytes, alignment, cliques.first[i],
-                                       cliques.end[i]};
-        if (alignment < least) least = alignment;
-        if (alignment > greatest) greatest = alignment;
-    }
+    uint32_t clique_count = 0;
+    bool varied = false;
+    berth_memory_span *spans =
+        berth_memory__make_spans(scratch, intervals, count, &clique_count, &varied);
     berth_memory_measure most = {0};
-    (void)berth_memory__find_measures(scratch, spans, count, cliques.count, &most, 1);
+    (void)berth_memory__find_measures(scratch, spans, count, clique_count, &most, 1);
     if (most.height > bound) bound = most.height;
     // With one alignment the measures say it all.
-    if (least == greatest || count > STACK_COUNT) return bound;
-    return stacks_bound(scratch, spans, count, cliques.count, bound);
+    if (!varied || count > STACK_COUNT) return bound;
+    return stacks_bound(scratch, spans, count, clique_count, bound);
 }
 
 uint64_t berth_memory_lower_bound(berth_arena *arena, const berth_memory_interval *intervals,

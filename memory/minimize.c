@@ -1,9 +1,18 @@
 // The least capacity: a search over capacities between what is proven impossible and what was
 // found.
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "memory/exact_private.h"
+#include "memory/stack.h"
+
+enum { STEPS_PER_NODE = 2048 };  // of tables of stacks: they take about as long
+
+typedef struct clique_table {
+    uint64_t work;
+    uint32_t clique;
+} clique_table;
 
 typedef struct minimize_call {
     berth_arena *arena;
@@ -18,6 +27,12 @@ typedef struct minimize_call {
     // target that had too few nodes for all pairs others have their turn.
     uint32_t pair;
     bool exhausted;  // more nodes would not help
+
+    // Cliques whose stacks are to be solved exactly, those with the least work first.
+    berth_memory_span *spans;
+    clique_table *tables;
+    uint32_t table_count;
+    uint32_t tables_seen;
 } minimize_call;
 
 static uint64_t height_of(const minimize_call *call, const uint64_t *offsets) {
@@ -46,6 +61,64 @@ static bool budget_left(const berth_memory_budget *budget) {
     if (budget->node_limit && budget->nodes >= budget->node_limit) return false;
     return !budget->deadline_ns || berth_clock_ns() < budget->deadline_ns;
 }
+
+// --- Stacks of cliques ---
+
+static int compare_tables(const void *left, const void *right) {
+    const clique_table *a = left;
+    const clique_table *b = right;
+    if (a->work != b->work) return a->work < b->work ? -1 : 1;
+    return a->clique < b->clique ? -1 : a->clique > b->clique;
+}
+
+static void list_tables(minimize_call *call) {
+    uint32_t clique_count = 0;
+    bool varied = false;
+    berth_memory_span members[BERTH_MEMORY_STACK_LIMIT];
+    call->spans = berth_memory__make_spans(call->scratch, call->intervals, call->count,
+                                           &clique_count, &varied);
+    if (!varied) return;
+    call->tables = berth_arena_new_array(call->scratch, clique_table, clique_count);
+    for (uint32_t c = 0; c < clique_count; ++c) {
+        uint32_t count = berth_memory__clique_spans(call->spans, call->count, c, members);
+        uint64_t work = berth_memory__stack_table_work(members, count);
+        if (work > 0) call->tables[call->table_count++] = (clique_table){work, c};
+    }
+    qsort(call->tables, call->table_count, sizeof(*call->tables), compare_tables);
+}
+
+// The stack with the greatest alignments below: little is lost, and often it shows that a clique
+// cannot raise the bound.
+static uint64_t easy_stack(const berth_memory_span *members, uint32_t count) {
+    uint64_t top = 0;
+    for (uint32_t bit = 64; bit-- > 0;)
+        for (uint32_t i = 0; i < count; ++i)
+            if (members[i].alignment == (uint64_t)1 << bit)
+                top = berth_memory_align_up(top, members[i].alignment) + members[i].size;
+    return top;
+}
+
+// Solves stacks with at most as much work as the searches have done, which are of no use where the
+// optimum is what one clique needs.
+static void raise_by_stacks(minimize_call *call, const uint64_t *units) {
+    berth_memory_span members[BERTH_MEMORY_STACK_LIMIT];
+    for (; call->tables_seen < call->table_count && budget_left(call->budget);
+         ++call->tables_seen) {
+        const clique_table *table = &call->tables[call->tables_seen];
+        uint64_t nodes = table->work / STEPS_PER_NODE;
+        if (nodes > call->budget->nodes) return;
+        if (call->budget->node_limit && nodes > call->budget->node_limit - call->budget->nodes)
+            return;
+        uint32_t count =
+            berth_memory__clique_spans(call->spans, call->count, table->clique, members);
+        if (easy_stack(members, count) <= call->lower_bound) continue;
+        uint64_t height = berth_memory__stack_table(call->scratch, members, count);
+        call->budget->nodes += nodes;
+        if (height > call->lower_bound) call->lower_bound = next_height(call, units, height - 1);
+    }
+}
+
+// --- Targets ---
 
 typedef struct attempt {
     uint64_t target;
@@ -91,11 +164,14 @@ static berth_status minimize_rounds(minimize_call *call) {
     berth_memory__exact_units(call->scratch, call->intervals, call->count, units);
     uint64_t bound = berth_memory_lower_bound(call->scratch, call->intervals, call->count);
     call->lower_bound = next_height(call, units, bound - 1);
+    list_tables(call);
     enum { growth = 4 };
     uint32_t number = 0;  // of targets above the lower bound
     uint64_t nodes = 4 * (uint64_t)call->count + 64;
     uint64_t spent = 0;  // by the other targets in the round before
     while (call->lower_bound < call->best && budget_left(call->budget) && !call->exhausted) {
+        raise_by_stacks(call, units);
+        if (call->lower_bound >= call->best || !budget_left(call->budget)) break;
         call->exhausted = true;
         berth_memory_verdict verdict = BERTH_MEMORY_UNKNOWN;
         attempt a = {.target = call->lower_bound, .nodes = spent > nodes ? spent : nodes};
@@ -109,6 +185,7 @@ static berth_status minimize_rounds(minimize_call *call) {
             a.target = between(floor, call->best, number++);
             BERTH_TRY(try_target(call, a, candidate, units, &verdict));
             if (verdict != BERTH_MEMORY_FITS) floor = next_height(call, units, a.target);
+            raise_by_stacks(call, units);
             if (floor < call->lower_bound) floor = call->lower_bound;
         }
         spent = call->budget->nodes - before;
