@@ -9,7 +9,8 @@ The first SPLIT operations run on the first device, the others on the second. "b
 that runs alone (median of runs with a profile). Devices that the target says compute with the same thing ("resource": PoCL's
 devices of one pool, or with all of the host's cores) take turns, so their times add up; the largest time is the bottleneck: no
 pipeline can do more than one request in that time. "of_bottleneck" is the throughput of `berth bench --streams N --share` times the bottleneck: 1 = it never waits.
-"predicted_per_s" is what `berth simulate` says of as many streams, by the cost model alone. On one machine
+"predicted_per_s" is what `berth simulate` says of as many streams, by the cost model alone; with --costs FILE by what
+`berth calibrate` has measured on each device (on its own, of the same model, with as many threads). On one machine
 both devices must have cores of their own for this to mean anything: here one thread each.
 """
 import argparse
@@ -39,6 +40,7 @@ def main():
     parser.add_argument('--dim', action='append', default=[])
     parser.add_argument('--streams', default='1,2,3,4')
     parser.add_argument('--count', type=int, default=100, help='requests of each stream')
+    parser.add_argument('--costs', help='as `berth calibrate` writes them, for predictions')
     parser.add_argument('--rounds', type=int, default=3, help='the best of so many is taken')
     options = parser.parse_args()
 
@@ -64,7 +66,8 @@ def main():
         for streams in map(int, options.streams.split(',')):
             measured = [berth('bench', program, '--threads', '1', '--share', '--streams', str(streams), '--count', str(options.count))
                         ['throughput_per_s'] for _ in range(options.rounds)]
-            simulated = berth('simulate', options.model, *target, '--streams', str(streams), '--requests', str(20 * streams))
+            simulated = berth('simulate', options.model, *target, '--streams', str(streams), '--requests', str(20 * streams),
+                              *(['--costs', options.costs] if options.costs else []))
             rows.append({'streams': streams, 'throughput_per_s': round(max(measured), 1),
                          'of_bottleneck': round(max(measured) * bottleneck_ms / 1e3, 3),
                          'predicted_per_s': round(simulated['throughput_per_s'], 1)})

@@ -8,6 +8,7 @@ typedef struct stream {
     uint32_t request;  // UINT32_MAX = none
     uint32_t left;     // tasks that are not done
     uint32_t *next;    // [queue] position in the queue's list
+    double *handed;    // [queue] since when the device has had what is before that position
 } stream;
 
 typedef struct simulation {
@@ -50,14 +51,19 @@ static void take_request(simulation *s, stream *of, double now_ns) {
     of->request = s->taken++;
     of->left = s->schedule->task_count;
     double start = fmax(now_ns, arrival_ns(s, of->request));
-    for (uint32_t q = 0; q < s->schedule->queue_count; ++q) of->next[q] = s->first[q];
+    for (uint32_t q = 0; q < s->schedule->queue_count; ++q) {
+        of->next[q] = s->first[q];
+        of->handed[q] = start;
+    }
     for (uint32_t t = 0; t < s->schedule->task_count; ++t)
         *event_of(s, of->request, t) =
             (berth_sim_event){.request = of->request, .task = t, .start_ns = start, .end_ns = -1};
 }
 
-// When the head of a stream's queue is ready; INFINITY: it waits for a task that has not started.
-static double ready_ns(const simulation *s, const stream *of, uint32_t queue) {
+// When the head of a stream's queue is ready; INFINITY: it waits for a task that has not started. *out_handed: since when the
+// device has it, with all before it in the queue: what it waits for in other queues is done then.
+static double ready_ns(const simulation *s, const stream *of, uint32_t queue, double *out_handed) {
+    *out_handed = of->handed[queue];
     if (of->request == UINT32_MAX || of->next[queue] == s->first[queue + 1]) return INFINITY;
     uint32_t t = s->order[of->next[queue]];
     const berth_sim_task *task = &s->schedule->tasks[t];
@@ -68,6 +74,7 @@ static double ready_ns(const simulation *s, const stream *of, uint32_t queue) {
         double end = event_of(s, of->request, task->waits[i])->end_ns;
         if (end < 0) return INFINITY;
         ready = fmax(ready, end);
+        if (s->schedule->tasks[task->waits[i]].queue != queue) *out_handed = fmax(*out_handed, end);
     }
     return ready;
 }
@@ -80,20 +87,20 @@ static void finish_task(simulation *s, stream *of, const berth_sim_event *event)
     take_request(s, of, arrival_ns(s, of->request) + *latency);
 }
 
-// The task that starts next, of all heads: the earliest start, then who has been ready for longest.
+// The task that starts next, of all heads: the earliest start, then whom the device has had for longest.
 static bool step(simulation *s) {
     stream *best = NULL;
     uint32_t best_queue = 0;
-    double best_start = INFINITY, best_ready = INFINITY;
+    double best_start = INFINITY, best_handed = INFINITY;
     for (uint32_t i = 0; i < s->load->streams; ++i)
         for (uint32_t q = 0; q < s->schedule->queue_count; ++q) {
             stream *of = &s->streams[i];
-            double ready = ready_ns(s, of, q);
+            double handed = 0, ready = ready_ns(s, of, q, &handed);
             if (ready == INFINITY) continue;
             uint32_t task = s->order[of->next[q]];
             double start = fmax(ready, s->free_at[s->schedule->tasks[task].resource]);
-            bool before = start < best_start || (start == best_start && ready < best_ready);
-            bool same = start == best_start && ready == best_ready;
+            bool before = start < best_start || (start == best_start && handed < best_handed);
+            bool same = start == best_start && handed == best_handed;
             if (same) {
                 uint32_t other = s->order[best->next[best_queue]];
                 before =
@@ -103,10 +110,11 @@ static bool step(simulation *s) {
             best = of;
             best_queue = q;
             best_start = start;
-            best_ready = ready;
+            best_handed = handed;
         }
     if (!best) return false;
     uint32_t task = s->order[best->next[best_queue]++];
+    best->handed[best_queue] = best_handed;
     const berth_sim_task *held = &s->schedule->tasks[task];
     berth_sim_event *event = event_of(s, best->request, task);
     event->start_ns = best_start;
@@ -144,6 +152,7 @@ static berth_status run(void *user) {
     s->streams = berth_arena_new_array(s->arena, stream, s->load->streams);
     for (uint32_t i = 0; i < s->load->streams; ++i) {
         s->streams[i].next = berth_arena_new_array(s->arena, uint32_t, schedule->queue_count + 1);
+        s->streams[i].handed = berth_arena_new_array(s->arena, double, schedule->queue_count + 1);
         s->streams[i].request = UINT32_MAX;
         if (schedule->task_count) take_request(s, &s->streams[i], 0);
     }

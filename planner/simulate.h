@@ -51,8 +51,10 @@ typedef struct berth_sim_result {
 
 #define BERTH_SIM_EVENT_LIMIT 4000000u  // requests times tasks
 
-// Whenever a resource is free, it takes the task that has been ready for longest (ties: the earlier
-// request, then the earlier task). A stream takes the next request when it is done with one. The
+// Tasks of a queue that follow each other are handed to the device together, when what the first of them waits for in other
+// queues is done, as the executor does. Whenever a resource is free, it takes of the tasks that are ready the one that it was
+// handed first (ties: the earlier request, then the earlier task): a request's part on a device is not cut up by requests
+// that came later. A stream takes the next request when it is done with one. The
 // same input gives the same result. O(events * streams * queues).
 //   errors: OUT_OF_RANGE more events than BERTH_SIM_EVENT_LIMIT; INVALID_ARGUMENT a wait for a later
 //           task; OUT_OF_MEMORY

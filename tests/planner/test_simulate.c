@@ -56,6 +56,25 @@ Test(simulate, requests_queue_and_streams_overlap) {
     berth_arena_destroy(arena);
 }
 
+// Stages of two tasks each: what a request does on a device is done in one piece, so the stages of two requests overlap.
+Test(simulate, stages_of_several_tasks_overlap) {
+    static const uint32_t after_stage[] = {1};
+    const berth_sim_task tasks[] = {
+        {.queue = 0, .resource = 0, .ns = 1},
+        {.queue = 0, .resource = 0, .ns = 1},
+        {.queue = 1, .resource = 1, .ns = 2, .waits = after_stage, .wait_count = 1},
+        {.queue = 1, .resource = 1, .ns = 2}};
+    const berth_sim_schedule schedule = {tasks, 4, 2, 2};
+    const berth_sim_load load = {.requests = 4, .streams = 2};
+    berth_arena *arena = NULL;
+    berth_sim_result r;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_simulate(arena, &schedule, &load, &r));
+    cr_expect_eq(r.end_ns, 2 + 4 * 4);          // the second stage never waits
+    cr_expect_eq(r.events[4 + 2].start_ns, 6);  // the second request's, after the first one's
+    berth_arena_destroy(arena);
+}
+
 Test(simulate, what_cannot_be_is_refused) {
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
