@@ -336,6 +336,7 @@ static berth_status run_package(berth_module *module, berth_pass_context *contex
     context->did_nothing = true;
     BERTH_TRY(find_main(module, &main));
     BERTH_TRY(berth_pipeline__make_units(module, main, pipeline_of(context)));
+    if (pipeline_of(context)->options->note_sizes) return BERTH_OK;
     return berth_pipeline__package(module, main, pipeline_of(context));
 }
 

@@ -61,6 +61,9 @@ typedef struct berth_compile_options {
     struct berth_generic_kernels *generic_kernels;
     uint32_t generic_scope;  // of its keys
     bool any_size;           // schedules that many sizes share
+    // The module is one of the sizes that may come: its functions are printed for `generic_kernels` to know which
+    // of their numbers change (berth_generic_kernels_note). No program is made.
+    bool note_sizes;
     // The same module was compiled before for other sizes: where the target has one device, and the
     // strategy is "default", the plan asks neither whether it can compute the operations (lowering
     // refuses what it cannot) nor how long they take: predicted_ns is 0.

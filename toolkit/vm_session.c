@@ -17,6 +17,7 @@
 #include "toolkit/vm_build.h"
 #include "toolkit/vm_kept.h"
 #include "toolkit/vm_parts.h"
+#include "toolkit/vm_probe.h"
 
 #define MOST_KEPT 256u
 #define MOST_KEPT_BYTES ((uint64_t)2 << 30)
@@ -38,7 +39,10 @@ struct berth_vm_session {
     uint64_t most_kept_bytes;
     berth_open_devices devices;
     berth_vm_report report;
-    const berth_vm_piece *on_host;  // the first that ran there and is no arithmetic; or NULL
+    const berth_vm_piece *on_host;      // the first that ran there and is no arithmetic; or NULL
+    berth_vm_value *const *run_inputs;  // of the run in progress
+    bool *noted;                        // per segment: its other shapes were asked for
+    uint32_t noted_count;
     atomic_uint cancelled;
 };
 
@@ -88,12 +92,68 @@ static uint64_t size_of(const berth_vm_compiled *c) {
     return bytes;
 }
 
+typedef struct probe_job {
+    segment_job segment;
+    uint32_t which;
+} probe_job;
+
+static berth_status note_shape(void *user) {
+    probe_job *probe = user;
+    segment_job *job = &probe->segment;
+    const berth_vm_session *s = job->session;
+    berth_vm_symbols symbols = berth_vm_symbols_of(s->module, s->run_inputs, job->arena);
+    job->inputs = berth_vm_probe(s->module, segment_at(s, job->segment), job->inputs, &symbols,
+                                 probe->which, job->arena);
+    return job->inputs ? make_module(job) : BERTH_OK;
+}
+
+// What other shapes would be is only asked: where the model does not allow one, it is left out.
+static berth_status note_one(probe_job *probe) {
+    segment_job *job = &probe->segment;
+    berth_compile_options options = job->session->compile;
+    berth_compile_result none;
+    options.note_sizes = true;
+    options.log = (berth_log){0};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->arena));
+    berth_status status = berth_arena_try(job->arena, note_shape, probe);
+    if (!status && job->inputs) status = berth_compile(job->module, &options, &none);
+    berth_arena_destroy(job->arena);
+    return status;
+}
+
+// Without memory for the list, the question is left out.
+static bool is_first_note(berth_vm_session *s, uint32_t segment) {
+    if (segment >= s->noted_count) {
+        uint32_t count = 2 * segment + 16;
+        bool *grown = berth_calloc(berth_allocator_system(), count, sizeof(*grown));
+        if (!grown) return false;
+        if (s->noted_count) memcpy(grown, s->noted, s->noted_count);
+        berth_free(berth_allocator_system(), s->noted, s->noted_count);
+        s->noted = grown;
+        s->noted_count = count;
+    }
+    bool is_first = !s->noted[segment];
+    s->noted[segment] = true;
+    return is_first;
+}
+
+// Before the first kernels of a segment for several sizes.
+static void note_shapes(const segment_job *job) {
+    for (uint32_t i = 0; i < BERTH_VM_PROBES; ++i) {
+        probe_job probe = {.segment = *job, .which = i};
+        berth_status_ignore(note_one(&probe));
+    }
+}
+
 static berth_status compile_in(segment_job *job) {
     berth_vm_session *s = job->session;
     berth_compile_result result;
     BERTH_TRY(berth_arena_try(job->arena, make_module, job));
     s->compile.generic_scope = job->segment;
-    s->compile.any_size = s->compile.other_sizes = berth_vm_kept_has(&s->kept, job->segment);
+    bool was_here = berth_vm_kept_has(&s->kept, job->segment);
+    s->compile.any_size = was_here || segment_at(s, job->segment)->changes;
+    s->compile.other_sizes = was_here;
+    if (s->compile.any_size && is_first_note(s, job->segment)) note_shapes(job);
     BERTH_TRY(berth_compile(job->module, &s->compile, &result));
     job->program = result.program;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
@@ -375,6 +435,7 @@ void berth_vm_session_close(berth_vm_session *session) {
     berth_open_devices_close(&session->devices);
     berth_packed_store_destroy(session->packed_store);
     berth_generic_kernels_destroy(session->generic_kernels);
+    berth_free(berth_allocator_system(), session->noted, session->noted_count);
     berth_arena_destroy(session->arena);
     berth_free(berth_allocator_system(), session, sizeof(*session));
 }
@@ -421,6 +482,7 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
                                 .run_host = run_host,
                                 .cancelled = &session->cancelled};
     session->report.host_data_operations = 0;
+    session->run_inputs = inputs;
     berth_status status = berth_vm_run(&machine, program, inputs, outputs);
     session->report.instructions = machine.instructions;
     session->report.segment_runs = machine.segments;

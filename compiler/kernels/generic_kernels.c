@@ -15,6 +15,13 @@ struct berth_generic_kernel {
     const berth_executable_image *image;
 };
 
+// Numbers of a function for sizes that have not come yet.
+typedef struct noted_numbers {
+    struct noted_numbers *next;
+    berth_hash128 key;  // as of a kernel
+    berth_template held;
+} noted_numbers;
+
 // A use of a kernel that was found: the same function needs no printing to find it again.
 typedef struct known_use {
     berth_hash128 key;  // {0, 0} = a free place
@@ -31,7 +38,8 @@ struct berth_generic_kernels {
     berth_allocator allocator;
     berth_arena *arena;
     berth_generic_kernel *buckets[bucket_count];  // by what they are like; the newest first
-    known_use *uses;                              // most_uses, by hash; NULL = none yet
+    noted_numbers *noted;
+    known_use *uses;  // most_uses, by hash; NULL = none yet
     uint32_t use_count;
     uint32_t sized_use_count;
     bool prefers_general;
@@ -182,10 +190,39 @@ static void set_entries(berth_codegen_result *code, const char *prefix, const in
     code->kernels = kernels;
 }
 
+typedef struct note_job {
+    berth_generic_kernels *kernels;
+    berth_hash128 key;
+    const berth_template *noted;
+} note_job;
+
+static berth_status add_noted(void *user) {
+    note_job *job = user;
+    berth_arena *arena = job->kernels->arena;
+    noted_numbers *made = berth_arena_new(arena, noted_numbers);
+    made->key = job->key;
+    made->held = *job->noted;
+    made->held.text = NULL;  // the form says it
+    made->held.numbers = berth_arena_copy(arena, job->noted->numbers,
+                                          (job->noted->number_count + 1) * sizeof(int64_t));
+    made->next = job->kernels->noted;
+    job->kernels->noted = made;
+    return BERTH_OK;
+}
+
+berth_status berth_generic_kernels_note(berth_generic_kernels *kernels,
+                                        const berth_generic_key *key, const char *source,
+                                        berth_arena *arena) {
+    berth_template noted;
+    berth_template_read(source, arena, &noted);
+    note_job job = {kernels, key_of(key, like_of(key, &noted), arena), &noted};
+    return berth_arena_try(kernels->arena, add_noted, &job);
+}
+
 // A kernel for what no kept one serves. `like`: the newest of the same function and form, or NULL.
-static berth_generic_kernel *make(berth_hash128 hash, berth_hash128 form,
-                                  const berth_template *wanted, const berth_generic_kernel *like,
-                                  berth_arena *arena) {
+static berth_generic_kernel *make(const berth_generic_kernels *kernels, berth_hash128 hash,
+                                  berth_hash128 form, const berth_template *wanted,
+                                  const berth_generic_kernel *like, berth_arena *arena) {
     char hex[33];
     berth_generic_kernel *made = berth_arena_new(arena, berth_generic_kernel);
     made->key = hash;
@@ -193,6 +230,9 @@ static berth_generic_kernel *make(berth_hash128 hash, berth_hash128 form,
     made->held = *wanted;
     made->arguments = berth_template_join(like ? &like->held : wanted,
                                           like ? &like->arguments : NULL, wanted, arena);
+    for (const noted_numbers *n = kernels->noted; n; n = n->next)
+        if (berth_hash128_equal(n->key, hash))
+            made->arguments = berth_template_join(wanted, &made->arguments, &n->held, arena);
     berth_hash128_hex(hash, hex);
     made->prefix = berth_arena_printf(arena, "k%.16s", hex);
     return made;
@@ -226,7 +266,7 @@ void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_gene
         code->source = NULL;
         kernels->report.reused_count++;
     } else {
-        found = make(hash, form, &wanted, like, arena);
+        found = make(kernels, hash, form, &wanted, like, arena);
         (void)berth_template_fits(&found->held, &found->arguments, &wanted, values);
         code->source =
             berth_template_text(&wanted, &found->arguments, key->codegen, found->prefix, arena);

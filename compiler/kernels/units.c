@@ -49,6 +49,11 @@ static berth_status print_generic(const berth_module *module, const berth_pipeli
     for (uint32_t i = 0; i < pipeline->units.count; ++i)
         key.ordinal += berth_hash128_equal(pipeline->units.data[i].name, unit->name);
     key.function = printed_hash(unit->fn, module->arena);
+    if (pipeline->options->note_sizes) {
+        BERTH_TRY(codegen->print_template(unit->fn, module->arena, &unit->code));
+        return berth_generic_kernels_note(pipeline->options->generic_kernels, &key,
+                                          unit->code.source, module->arena);
+    }
     if (berth_generic_kernels_recall(pipeline->options->generic_kernels, &key, module->arena,
                                      &unit->code, &unit->generic))
         return BERTH_OK;

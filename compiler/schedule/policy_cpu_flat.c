@@ -3,6 +3,7 @@
 #include "compiler/lower/tfn_simplify.h"
 #include "compiler/schedule/policy_cpu.h"
 
+#define SHORT_ELEMENTS 128   // that are no group of their own, whatever the sizes
 #define CHUNK_ELEMENTS 8192  // of work per group: some microseconds
 
 static void collect(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
@@ -369,8 +370,11 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
     return true;
 }
 
-// Loops from `last` outwards are serial as long as they make at most a chunk of work together.
-static void keep_chunks_serial(berth_nest *nest, int last, int64_t inside, int64_t chunk) {
+// Loops from `last` outwards are serial as long as they make at most a chunk of work together. For many
+// sizes only short ones are: which of the others would be depends on the size.
+static void keep_chunks_serial(const berth_tfn *fn, berth_nest *nest, int last, int64_t inside,
+                               int64_t chunk) {
+    if (fn->any_size && chunk > SHORT_ELEMENTS) chunk = SHORT_ELEMENTS;
     for (int i = last; i >= 0 && inside * nest->loops[i].extent <= chunk; --i) {
         inside *= nest->loops[i].extent;
         nest->loops[i].kind = BERTH_LOOP_SERIAL;
@@ -386,7 +390,7 @@ static int64_t decide_chunk(berth_tfn *fn) {
 
 void berth_cpu__keep_chunks_serial(berth_tfn *fn, berth_nest *nest, int64_t inside) {
     for (int i = 0; i < nest->count; ++i) nest->loops[i].kind = BERTH_LOOP_PARALLEL;
-    keep_chunks_serial(nest, nest->count - 1, inside, decide_chunk(fn));
+    keep_chunks_serial(fn, nest, nest->count - 1, inside, decide_chunk(fn));
     nest->loops[0].kind = BERTH_LOOP_PARALLEL;
 }
 
@@ -479,11 +483,11 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
         chunk_last(fn, &nest, chunk, BERTH_LOOP_SERIAL);
     } else {
         nest.loops[last].kind = last > 0 ? BERTH_LOOP_SERIAL : BERTH_LOOP_PARALLEL;
-        keep_chunks_serial(&nest, last - 1, vectors * lanes, elements);
+        keep_chunks_serial(fn, &nest, last - 1, vectors * lanes, elements);
     }
     if (!rest.count) return berth_nest_emit(fn, &nest);
     for (int i = 0; i < rest.count; ++i) rest.loops[i].kind = BERTH_LOOP_PARALLEL;
-    keep_chunks_serial(&rest, last, 1, elements);
+    keep_chunks_serial(fn, &rest, last, 1, elements);
     rest.loops[0].kind = BERTH_LOOP_PARALLEL;
     nest.loops[0].kind = BERTH_LOOP_PARALLEL;
     berth_stmt items[2] = {berth_nest_emit(fn, &nest), berth_nest_emit(fn, &rest)};
@@ -509,7 +513,7 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
     if (peel_borders(fn, &nest, &ranges)) {
         int64_t inside = total;
         for (int i = 0; i < nest.count; ++i) inside /= nest.loops[i].extent;
-        keep_chunks_serial(&nest, nest.count - 1, inside, decide_chunk(fn));
+        keep_chunks_serial(fn, &nest, nest.count - 1, inside, decide_chunk(fn));
         return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
     }
     berth_cpu__fuse_inwards(fn, &nest, &ranges);
@@ -523,6 +527,6 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
         return berth_nest_emit(fn, &nest);
     }
     nest.loops[last].kind = BERTH_LOOP_SIMD;
-    keep_chunks_serial(&nest, last - 1, nest.loops[last].extent, chunk);
+    keep_chunks_serial(fn, &nest, last - 1, nest.loops[last].extent, chunk);
     return berth_nest_emit(fn, &nest);
 }

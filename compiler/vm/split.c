@@ -322,11 +322,16 @@ static void make_steps(splitter *s, berth_vm_split *out_split) {
         (void)slot_of(s, s->segment->inputs[i], &next);
     for (uint32_t p = 0; p < s->part_count; ++p) {
         e.open.count = 0;
-        for (uint32_t i = 0; i < s->segment->op_count; ++i)
-            if (s->part_of[i] == p) vm_add_to_segment(&e, s->segment->ops[i]);
+        bool changes = false;
+        for (uint32_t i = 0; i < s->segment->op_count; ++i) {
+            if (s->part_of[i] != p) continue;
+            vm_add_to_segment(&e, s->segment->ops[i]);
+            changes |= s->op_changes[i];
+        }
         vm_gathered g = vm_gather(&e);
         if (g.outputs.count == 0) continue;  // nobody needs what it computes
         berth_vm_segment part = vm_gathered_segment(&e, &g);
+        part.changes = changes;
         berth_vm_split_step *step = &steps[out_split->step_count++];
         *step = (berth_vm_split_step){.segment = part, .key = key_of(s, &part)};
         step->inputs = slots_of(s, part.inputs, part.input_count, &next);

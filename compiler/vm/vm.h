@@ -25,6 +25,7 @@ typedef struct berth_vm_segment {
     uint32_t input_count;
     const berth_value_id *outputs;
     uint32_t output_count;
+    bool changes;  // of a part (berth_vm_segment_split): its shapes differ from one run to the next
 } berth_vm_segment;
 
 typedef struct berth_vm_host_operation {

@@ -271,6 +271,22 @@ static void several_sizes(const char *target) {
     end(&r);
 }
 
+// What the kernels of the second shape are arguments for is known from shapes that have not come.
+Test(vm_models, a_third_shape_of_equal_form_compiles_nothing) {
+    static const input shapes[] = {M(64, 96), M(128, 160), M(320, 352)};
+    vm_run r = begin(&sizes, "cpu");
+    berth_vm_report second, third;
+    for (uint32_t i = 0; i < 3; ++i) {
+        if (i == 2) berth_vm_session_get_report(r.session, &second);
+        run_with(&r, &shapes[i], i);
+    }
+    berth_vm_session_get_report(r.session, &third);
+    cr_assert_gt(second.kernels.generic_count, 0);
+    cr_assert_eq(third.kernels.exact_count, second.kernels.exact_count);
+    cr_assert_eq(third.kernels.generic_count, second.kernels.generic_count);
+    end(&r);
+}
+
 Test(vm_models, kernels_serve_several_sizes) {
     several_sizes("cpu");
     if (is_here("opencl")) several_sizes("opencl -host=cpu");

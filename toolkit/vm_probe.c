@@ -1,0 +1,85 @@
+#include "toolkit/vm_probe.h"
+
+#include <string.h>
+
+#include "ir/dim.h"
+
+// In groups that leave the same rest to every power of two up to 64, so that their kernels have one form
+// however a model divides the extent up to there: three like the shape at hand, one of them far larger (large
+// operands are worked through in blocks), and two groups as examples of the forms that a rest makes.
+static const int64_t more[BERTH_VM_PROBES] = {64, 192, 512, 100, 164, 612, 37, 101};
+
+static int64_t look_up(void *user, const char *name) {
+    const berth_vm_symbols *symbols = user;
+    for (uint32_t i = 0; i < symbols->count; ++i)
+        if (strcmp(symbols->data[i].name, name) == 0) return symbols->data[i].extent;
+    return BERTH_DIM_UNKNOWN;
+}
+
+berth_vm_symbols berth_vm_symbols_of(const berth_module *module, berth_vm_value *const *inputs,
+                                     berth_arena *arena) {
+    berth_vm_symbols made = {0};
+    const berth_graph *graph = berth_graph_get(module, berth_module_find_function(module, "main"));
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = 0; i < root->params.count; ++i) {
+        const berth_type *type =
+            berth_type_get(module, graph->values.data[root->params.data[i]].type);
+        if (inputs[i]->kind != BERTH_VM_VALUE_TENSOR || type->kind != BERTH_TYPE_TENSOR ||
+            type->rank != inputs[i]->tensor.rank)
+            continue;
+        for (int d = 0; d < type->rank; ++d) {
+            int64_t dim = type->dims[d];
+            if (!berth_dim_is_symbol(dim) || dim == BERTH_DIM_UNKNOWN ||
+                berth_dim_is_expression(module, dim))
+                continue;
+            const char *name = berth_module_str(module, berth_dim_symbol_name(dim));
+            if (look_up(&made, name) != BERTH_DIM_UNKNOWN) continue;
+            berth_vm_symbol symbol = {name, inputs[i]->tensor.dims[d]};
+            berth_vec_push(arena, &made, symbol);
+        }
+    }
+    return made;
+}
+
+// Those of more than 1 with other extents. False: there are none.
+static bool move(const berth_vm_symbols *symbols, int64_t add, berth_vm_symbols *out,
+                 berth_arena *arena) {
+    bool any = false;
+    *out = *symbols;
+    out->data = berth_arena_copy(arena, symbols->data, symbols->count * sizeof(*symbols->data));
+    for (uint32_t i = 0; i < out->count; ++i) {
+        int64_t *extent = &out->data[i].extent;
+        bool moves = *extent > 1 && *extent <= INT32_MAX;
+        if (moves) *extent += add;
+        any |= moves;
+    }
+    return any;
+}
+
+const berth_tensor *berth_vm_probe(const berth_module *module, const berth_vm_segment *segment,
+                                   const berth_tensor *inputs, const berth_vm_symbols *symbols,
+                                   uint32_t which, berth_arena *arena) {
+    berth_vm_symbols here = *symbols, moved;
+    if (symbols->count == 0 || !move(symbols, more[which], &moved, arena)) return NULL;
+    const berth_graph *graph = berth_graph_get(module, segment->function);
+    berth_tensor *made = berth_arena_new_array(arena, berth_tensor, segment->input_count + 1);
+    for (uint32_t i = 0; i < segment->input_count; ++i) {
+        made[i] = inputs[i];
+        made[i].data = NULL;
+        if (segment->inputs[i] == BERTH_NONE) continue;
+        const berth_type *type =
+            berth_type_get(module, graph->values.data[segment->inputs[i]].type);
+        if (segment->known[i] || type->kind != BERTH_TYPE_TENSOR || type->rank != inputs[i].rank)
+            return NULL;
+        for (int d = 0; d < type->rank; ++d) {
+            int64_t now = 0, dim = type->dims[d];
+            if (!berth_dim_is_symbol(dim)) continue;
+            if (dim == BERTH_DIM_UNKNOWN ||
+                !berth_dim_evaluate(module, dim, look_up, &here, arena, &now) ||
+                now != inputs[i].dims[d] ||
+                !berth_dim_evaluate(module, dim, look_up, &moved, arena, &made[i].dims[d]))
+                return NULL;
+        }
+    }
+    return made;
+}

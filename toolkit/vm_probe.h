@@ -1,0 +1,37 @@
+// Other shapes that a segment may see: what its dimensions say, with other extents of their symbols.
+// A session prints its functions for some of them before it compiles kernels for several sizes, so
+// that numbers that change with the sizes are found at once, not one recompilation after the other.
+#ifndef BERTH_TOOLKIT_VM_PROBE_H_
+#define BERTH_TOOLKIT_VM_PROBE_H_
+
+#include "base/arena.h"
+#include "base/tensor.h"
+#include "compiler/vm/vm.h"
+#include "executor/vm_value.h"
+
+#define BERTH_VM_PROBES 8u  // shapes that can be asked for: 0 to BERTH_VM_PROBES - 1
+
+// Symbols of the dimensions of @main's inputs, with what they are in a run.
+typedef struct berth_vm_symbol {
+    const char *name;  // borrowed from the module
+    int64_t extent;
+} berth_vm_symbol;
+
+typedef struct berth_vm_symbols {
+    berth_vm_symbol *data;
+    uint32_t count, capacity;
+} berth_vm_symbols;
+
+// Of a run with these inputs, one per parameter of @main. Inside berth_arena_try of `arena`.
+berth_vm_symbols berth_vm_symbols_of(const berth_module *module, berth_vm_value *const *inputs,
+                                     berth_arena *arena);
+
+// A segment's inputs where all symbols of more than 1 have other extents: types and shapes alone, without
+// data. `inputs`: in the run that `symbols` are of. NULL where none can be told: no such symbol, dimensions
+// that do not follow from symbols, or inputs whose values decide shapes. Inside berth_arena_try of
+// `arena`.
+const berth_tensor *berth_vm_probe(const berth_module *module, const berth_vm_segment *segment,
+                                   const berth_tensor *inputs, const berth_vm_symbols *symbols,
+                                   uint32_t which, berth_arena *arena);
+
+#endif  // BERTH_TOOLKIT_VM_PROBE_H_
