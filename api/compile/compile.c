@@ -90,10 +90,7 @@ struct berth_compiler {
     uint64_t numbers[OPTION_COUNT - OPTION_TEXT_COUNT];  // 0 = the default
     BERTH_VEC(const char *) pins;                        // NULL-terminated while compiling
     BERTH_VEC(const char *) overrides;                   // NULL-terminated while compiling
-    BERTH_VEC(berth_dim_binding) dims;
-    BERTH_VEC(berth_dim_bounds) bounds;
-    BERTH_VEC(berth_dim_relation) relations;
-    BERTH_VEC(berth_input_binding) inputs;
+    berth_api_inputs given;
     BERTH_VEC(const char *) specialisations;
     berth_progress_callback progress;
     void *progress_user;
@@ -129,15 +126,20 @@ void berth_compiler_destroy(berth_compiler *compiler) {
     berth_free(berth_allocator_system(), compiler, sizeof(*compiler));
 }
 
+berth_api_inputs *berth_api__compiler_inputs(berth_compiler *compiler) {
+    return &compiler->given;
+}
+
+berth_arena *berth_api__compiler_arena(berth_compiler *compiler) {
+    return compiler->arena;
+}
+
 // ---- options ------------------------------------------------------------------------------------
 
 typedef struct text_job {
     berth_compiler *compiler;
     const char *name;
     const char *value;
-    int64_t extent, most;
-    const berth_tensor *tensor;
-    bool constant, keeps_data;
 } text_job;
 
 static berth_status unknown_option(berth_compiler *compiler, const char *name) {
@@ -259,118 +261,6 @@ berth_status berth_compiler_add_specialisation(berth_compiler *compiler,
     return berth_arena_try(compiler->arena, add_specialisation, &job);
 }
 
-static berth_status set_dim(void *user) {
-    const text_job *job = user;
-    berth_compiler *compiler = job->compiler;
-    for (uint32_t i = 0; i < compiler->dims.count; ++i) {
-        if (strcmp(compiler->dims.data[i].name, job->name) != 0) continue;
-        compiler->dims.data[i].extent = job->extent;
-        return BERTH_OK;
-    }
-    const char *name = berth_arena_strdup(compiler->arena, job->name);
-    berth_vec_push(compiler->arena, &compiler->dims, (berth_dim_binding){name, job->extent});
-    return BERTH_OK;
-}
-
-berth_status berth_compiler_set_dim(berth_compiler *compiler, const char *name, int64_t extent) {
-    if (extent < 0)
-        return berth_status_make(BERTH_OUT_OF_RANGE, "dimension %s cannot be %lld", name,
-                                 (long long)extent);
-    text_job job = {.compiler = compiler, .name = name, .extent = extent};
-    return berth_arena_try(compiler->arena, set_dim, &job);
-}
-
-static berth_status set_dim_bounds(void *user) {
-    const text_job *job = user;
-    berth_compiler *compiler = job->compiler;
-    berth_dim_bounds made = {job->name, job->extent, job->most};
-    for (uint32_t i = 0; i < compiler->bounds.count; ++i) {
-        if (strcmp(compiler->bounds.data[i].name, job->name) != 0) continue;
-        made.name = compiler->bounds.data[i].name;
-        compiler->bounds.data[i] = made;
-        return BERTH_OK;
-    }
-    made.name = berth_arena_strdup(compiler->arena, job->name);
-    berth_vec_push(compiler->arena, &compiler->bounds, made);
-    return BERTH_OK;
-}
-
-berth_status berth_compiler_set_dim_bounds(berth_compiler *compiler, const char *name,
-                                           int64_t least, int64_t most) {
-    if (least < 0 || least > most)
-        return berth_status_make(BERTH_OUT_OF_RANGE,
-                                 "dimension %s: the bounds %lld..%lld hold no extent", name,
-                                 (long long)least, (long long)most);
-    text_job job = {.compiler = compiler, .name = name, .extent = least, .most = most};
-    return berth_arena_try(compiler->arena, set_dim_bounds, &job);
-}
-
-static berth_status set_dim_expression(void *user) {
-    const text_job *job = user;
-    berth_compiler *compiler = job->compiler;
-    berth_dim_relation made = {job->name, berth_arena_strdup(compiler->arena, job->value)};
-    for (uint32_t i = 0; i < compiler->relations.count; ++i) {
-        if (strcmp(compiler->relations.data[i].name, job->name) != 0) continue;
-        compiler->relations.data[i].expression = made.expression;
-        return BERTH_OK;
-    }
-    made.name = berth_arena_strdup(compiler->arena, job->name);
-    berth_vec_push(compiler->arena, &compiler->relations, made);
-    return BERTH_OK;
-}
-
-berth_status berth_compiler_set_dim_expression(berth_compiler *compiler, const char *name,
-                                               const char *expression) {
-    text_job job = {.compiler = compiler, .name = name, .value = expression};
-    return berth_arena_try(compiler->arena, set_dim_expression, &job);
-}
-
-static berth_status set_input(void *user) {
-    const text_job *job = user;
-    berth_compiler *compiler = job->compiler;
-    berth_input_binding binding = {.tensor = *job->tensor, .as_constant = job->constant};
-    binding.tensor.data = NULL;
-    if (job->constant || job->keeps_data)
-        binding.tensor = berth_tensor_copy(compiler->arena, job->tensor);
-    uint32_t at = 0;
-    while (at < compiler->inputs.count && strcmp(compiler->inputs.data[at].name, job->name) != 0)
-        ++at;
-    binding.name = berth_arena_strdup(compiler->arena, job->name);
-    if (at == compiler->inputs.count)
-        berth_vec_push(compiler->arena, &compiler->inputs, binding);
-    else
-        compiler->inputs.data[at] = binding;
-    return BERTH_OK;
-}
-
-berth_status berth_compiler_set_input(berth_compiler *compiler, const char *name,
-                                      const berth_tensor *value, int constant) {
-    berth_status status = BERTH_OK;
-    if (constant)
-        status = berth_tensor_check(value);
-    else
-        status = berth_shape_size_bytes(value->dtype, value->rank, value->dims, NULL, NULL);
-    if (status) return berth_status_prefix(status, "input \"%s\"", name);
-    text_job job = {.compiler = compiler, .name = name, .tensor = value, .constant = constant != 0};
-    return berth_arena_try(compiler->arena, set_input, &job);
-}
-
-berth_status berth_compiler_set_input_value(berth_compiler *compiler, const char *name,
-                                            const berth_tensor *value) {
-    BERTH_TRY(berth_status_prefix(berth_tensor_check(value), "input \"%s\"", name));
-    text_job job = {.compiler = compiler, .name = name, .tensor = value, .keeps_data = true};
-    return berth_arena_try(compiler->arena, set_input, &job);
-}
-
-// Whether all inputs that were set have a value.
-static bool knows_inputs(const berth_compiler *compiler) {
-    for (uint32_t i = 0; i < compiler->inputs.count; ++i) {
-        const berth_tensor *tensor = &compiler->inputs.data[i].tensor;
-        if (!tensor->data && berth_tensor_size_bytes(tensor)) return false;
-    }
-    return compiler->inputs.count > 0;
-}
-
 void berth_compiler_on_progress(berth_compiler *compiler, berth_progress_callback callback,
                                 void *user) {
     compiler->progress = callback;
@@ -485,15 +375,15 @@ static berth_model_options model_options(berth_compiler *compiler) {
                            .log = log},
         .costs = options[OPTION_COSTS],
         .tuned = options[OPTION_TUNED],
-        .only_these_inputs = knows_inputs(compiler),
-        .import = {.dims = compiler->dims.data,
-                   .dim_count = compiler->dims.count,
-                   .bounds = compiler->bounds.data,
-                   .bounds_count = compiler->bounds.count,
-                   .relations = compiler->relations.data,
-                   .relation_count = compiler->relations.count,
-                   .inputs = compiler->inputs.data,
-                   .input_count = compiler->inputs.count,
+        .only_these_inputs = berth_api__knows_inputs(&compiler->given),
+        .import = {.dims = compiler->given.dims.data,
+                   .dim_count = compiler->given.dims.count,
+                   .bounds = compiler->given.bounds.data,
+                   .bounds_count = compiler->given.bounds.count,
+                   .relations = compiler->given.relations.data,
+                   .relation_count = compiler->given.relations.count,
+                   .inputs = compiler->given.inputs.data,
+                   .input_count = compiler->given.inputs.count,
                    .default_batch = (int64_t)number_of(compiler, OPTION_DEFAULT_BATCH),
                    .limits = &compiler->limits,
                    .log = log},
@@ -571,7 +461,7 @@ static berth_status compile_source(berth_compiler *compiler, source *from, const
     options.makes_vm_program = true;
     options.specialisations = compiler->specialisations.data;
     options.specialisation_count = compiler->specialisations.count;
-    if (compiler->bounds.count && !options.target_options.executor)
+    if (compiler->given.bounds.count && !options.target_options.executor)
         options.target_options.executor = berth_executor_kind_name(BERTH_EXECUTOR_VM);
     BERTH_TRY(take_key(compiler, &options));
     if (atomic_load(&compiler->cancelled))

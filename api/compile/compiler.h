@@ -6,6 +6,20 @@
 
 #include "toolkit/model.h"
 
+// Dimensions and inputs that a compiler was given (compiler_inputs.c).
+typedef struct berth_api_inputs {
+    BERTH_VEC(berth_dim_binding) dims;
+    BERTH_VEC(berth_dim_bounds) bounds;
+    BERTH_VEC(berth_dim_relation) relations;
+    BERTH_VEC(berth_input_binding) inputs;
+} berth_api_inputs;
+
+berth_api_inputs *berth_api__compiler_inputs(berth_compiler *compiler);
+berth_arena *berth_api__compiler_arena(berth_compiler *compiler);
+
+// Whether there are inputs, and all have a value.
+bool berth_api__knows_inputs(const berth_api_inputs *given);
+
 // What the compiler has been told, for one model; borrows from it. Errors: OUT_OF_MEMORY; CANCELLED.
 berth_status berth_api__compiler_options(berth_compiler *compiler,
                                          berth_model_options *out_options);
