@@ -120,7 +120,7 @@ typedef struct berth_memory_report_pool {
     uint64_t padding_bytes;
 } berth_memory_report_pool;
 
-// Constants of one memory that its budget has no room for (package_stream.h).
+// What one memory has no room for by its budget (package/fit_budget.h).
 typedef struct berth_memory_streamed {
     const char *memory;       // of the target
     uint32_t device;          // that reads them
@@ -132,6 +132,11 @@ typedef struct berth_memory_streamed {
     uint64_t budget_bytes;
     uint32_t spilled_count;  // values that wait in host memory for a while, and their bytes
     uint64_t spilled_bytes;
+    uint32_t
+        recomputed_count;  // values that are computed again, their bytes, and the steps of that
+    uint64_t recomputed_bytes;
+    uint32_t recomputed_steps;
+    double recompute_ns;      // of these steps, predicted
     double load_ns;           // of all copies of a run, predicted
     double run_ns, whole_ns;  // of kernels and copies of a run, predicted; with all of them there
     const struct berth_memory_load *loads;  // in order

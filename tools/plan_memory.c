@@ -42,6 +42,12 @@ static void print_streamed(const berth_plan_info *plan) {
         if (s->spilled_count)
             berth_cli_print("  moved      %u values, %s, to host memory and back in each run\n",
                             s->spilled_count, bytes[0]);
+        berth_format_bytes(s->recomputed_bytes, bytes[0]);
+        if (s->recomputed_count)
+            berth_cli_print(
+                "  again      %u values, %s, are not kept but computed again: %u steps, "
+                "%.3f ms\n",
+                s->recomputed_count, bytes[0], s->recomputed_steps, s->recompute_ns / 1e6);
         for (uint32_t k = 0; k < s->load_count; ++k) {
             berth_format_bytes(s->loads[k].size_bytes, bytes[0]);
             berth_cli_print("  read       %-10s %s, from %s on, for %s\n", bytes[0],
@@ -65,12 +71,17 @@ json_t *berth_plan_streamed_json(const berth_plan_info *plan) {
                                  berth_cli_json_text(s->loads[k].last_step)));
         json_array_append_new(
             list,
-            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:o}", "memory",
-                      s->memory, "device", s->device, "budget_bytes", (json_int_t)s->budget_bytes,
-                      "constant_bytes", (json_int_t)s->constant_bytes, "resident_bytes",
-                      (json_int_t)s->resident_bytes, "constants", (json_int_t)s->constant_count,
-                      "loaded_bytes", (json_int_t)s->loaded_bytes, "values_moved",
-                      (json_int_t)s->spilled_count, "moved_bytes", (json_int_t)s->spilled_bytes,
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, "
+                      "s:f, s:o}",
+                      "memory", s->memory, "device", s->device, "budget_bytes",
+                      (json_int_t)s->budget_bytes, "constant_bytes", (json_int_t)s->constant_bytes,
+                      "resident_bytes", (json_int_t)s->resident_bytes, "constants",
+                      (json_int_t)s->constant_count, "loaded_bytes", (json_int_t)s->loaded_bytes,
+                      "values_moved", (json_int_t)s->spilled_count, "moved_bytes",
+                      (json_int_t)s->spilled_bytes, "values_recomputed",
+                      (json_int_t)s->recomputed_count, "recomputed_bytes",
+                      (json_int_t)s->recomputed_bytes, "recomputed_steps",
+                      (json_int_t)s->recomputed_steps, "recompute_ms", s->recompute_ns / 1e6,
                       "load_ms", s->load_ns / 1e6, "run_ms", s->run_ns / 1e6, "unlimited_ms",
                       s->whole_ns / 1e6, "loads", loads));
     }

@@ -340,7 +340,8 @@ static berth_status check_limit(berth_packager *p, uint32_t place,
         "values; its limit is %s%s.%s%s",
         memory->name, need, (unsigned long long)total, (unsigned long long)workspace_bytes, have,
         is_streamed(p, memory->name)
-            ? ", and no smaller one would do: constants are only there while they are used"
+            ? ", and no smaller one would do: constants are only there while they are used, "
+              "and values that wait are moved or computed again where that needs less"
             : "",
         values ? " The largest values at the peak: " : " The largest constants: ",
         values ? describe_peak(p, values) : describe_constants(p, index));

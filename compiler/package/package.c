@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "compiler/package/stream.h"
+#include "compiler/package/fit_budget.h"
 #include "compiler/passes/concat.h"
 #include "ir/layout.h"
 #include "target/virtual_device.h"
@@ -542,12 +542,12 @@ static berth_status plan_with_transfers(berth_packager *p) {
     return berth_packager__plan_memory(p);
 }
 
-// What does not fit a budget: constants are read again in each run (package_stream.h).
+// What does not fit a budget is made to fit (fit_budget.h).
 static berth_status plan_memory(berth_packager *p) {
     berth_status status = plan_with_transfers(p);
     if (!is_over(status) || p->target->executor != BERTH_EXECUTOR_GRAPH) return status;
     berth_status_free(status);
-    return berth_packager__stream_constants(p);
+    return berth_packager__fit_budgets(p);
 }
 
 static const berth_work *const *step_works(const berth_packager *p) {

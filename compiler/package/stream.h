@@ -10,34 +10,8 @@
 
 #include "compiler/package/package.h"
 
-// Streams constants of every memory that is over its budget, until it is within. A memory without a
-// budget of its own is left as it is: that a device is too small is no wish to be slow. Which, and how far
-// ahead, is chosen by the predicted time among plans that differ in what stays
-// (package_stream_choose.c). Lifetimes and the order of steps must be known; places are planned anew
-// afterwards. Errors: OUT_OF_MEMORY when a memory cannot meet its budget: says the smallest that
-// would do and what is live then.
-BERTH_MUST_USE berth_status berth_packager__stream_constants(berth_packager *packager);
-
 // Adds what streaming costs to the predicted time of the program and the plan.
 void berth_packager__add_streaming_time(const berth_packager *packager, berth_program *program);
-
-// package_spill.c. Lets the largest value that waits at the peak of a place wait in host memory: a copy
-// away behind the last step that touches it before the peak, and one back ahead of the first step
-// behind, on the device's queue for copies.
-typedef struct berth_spill_request {
-    uint32_t place;
-    uint32_t device;  // that works there
-    uint32_t peak_step;
-    uint64_t room_bytes;
-    const uint64_t *needed;  // per step: bytes of values and of constants that it reads
-    const double *step_ns;   // per step
-    double (*copy_ns)(const void *user, uint64_t size_bytes);  // of a copy to or from the host
-    const void *user;
-} berth_spill_request;
-
-// False: no value waits there. *out_bytes is its size.
-bool berth_packager__spill_value(berth_packager *packager, const berth_spill_request *request,
-                                 uint64_t *out_bytes);
 
 // A stay of a constant in workspace: for steps [first, last] of one operation, its copy placed right
 // before step `start`.

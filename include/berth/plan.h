@@ -196,6 +196,10 @@ typedef struct berth_planned_stream {
     double run_ns, whole_ns;  // of a run; with all constants there
     const berth_planned_load *loads;
     uint32_t load_count;
+    uint32_t recomputed_count;  // values that are computed again instead of being kept
+    uint64_t recomputed_bytes;
+    uint32_t recomputed_steps;  // that run once more for that
+    double recompute_ns;        // of these, predicted
 } berth_planned_stream;
 
 // How intermediate values came to share memory: the largest live sum of values by themselves, with results over operands, with

@@ -19,7 +19,7 @@ enum {
     record_bytes = 256 << 10,  // what a session keeps beside what its devices have, at most
 };
 
-typedef enum network_kind { RANDOM, LARGE, SKIPS } network_kind;
+typedef enum network_kind { RANDOM, LARGE, SKIPS, JUMPS } network_kind;
 
 typedef struct network {
     berth_arena *arena;
@@ -131,8 +131,41 @@ static void build_skips(network *n) {
     berth_graph_get(n->module, n->main)->values.data[x].name = berth_module_intern(n->module, "y");
 }
 
+// Values of several widths, each a product or a sum of earlier ones, often of ones from long before: many
+// wait while others are computed.
+static void build_jumps(network *n) {
+    static const int64_t sizes[] = {64, 128};
+    berth_value_id sum = BERTH_NONE;
+    n->module = berth_module_create(n->arena, "jumps");
+    n->main = berth_graph_create(n->module, "main", 0);
+    n->state = n->seed * 31 + 11;
+    n->rows = 128 + 64 * draw(n, 3);
+    berth_type_id type =
+        berth_type_tensor(n->module, BERTH_DTYPE_F32, 2, (int64_t[]){n->rows, 128});
+    keep(n, berth_graph_add_param(n->module, n->main, "x", type), 128);
+    for (int i = 0; i < 10; ++i) {
+        uint32_t from = draw(n, 3) ? n->count - 1 : draw(n, n->count);
+        int64_t width = sizes[draw(n, 2)];
+        berth_value_id value = add(n, BERTH_OP_MATMUL, n->values[from],
+                                   weights(n, 2, (int64_t[]){n->widths[from], width}));
+        uint32_t other = draw(n, n->count);
+        if (n->widths[other] == width) value = add(n, BERTH_OP_ADD, value, n->values[other]);
+        keep(n, add(n, draw(n, 2) ? BERTH_OP_TANH : BERTH_OP_RELU, value, BERTH_NONE), width);
+    }
+    for (uint32_t k = n->count; k-- > 1;) {  // wanted at the end, the last ones first
+        if (n->widths[k] != 128) continue;
+        if (sum == BERTH_NONE) sum = n->values[k];
+        sum = add(n, BERTH_OP_MATMUL, sum, weights(n, 2, (int64_t[]){128, 128}));
+        sum = add(n, BERTH_OP_ADD, sum, n->values[k]);
+    }
+    sum = add(n, BERTH_OP_ADD, sum, n->values[0]);
+    berth_graph_set_results(n->module, n->main, &sum, 1);
+    berth_graph_get(n->module, n->main)->values.data[sum].name =
+        berth_module_intern(n->module, "y");
+}
+
 static berth_status build_body(void *user) {
-    static void (*const builders[])(network *) = {build, build_large, build_skips};
+    static void (*const builders[])(network *) = {build, build_large, build_skips, build_jumps};
     network *n = user;
     builders[n->kind](n);
     return BERTH_OK;
@@ -331,6 +364,51 @@ Test(budget, weights_larger_than_the_budget, .timeout = 300) {
     check_large("cpu", "cpu");
     if (!has_opencl()) cr_skip("there is no OpenCL device");
     check_large("opencl -host=cpu", "opencl");
+}
+
+// What of a kind of network a device's budgets change, between the smallest and none.
+static void check_moves(const char *target, const char *device, network_kind kind, uint64_t seed,
+                        uint32_t *out_moved, uint32_t *out_again) {
+    bench b = {.target = target, .device = device, .seed = seed, .kind = kind};
+    const berth_program *program;
+    const berth_memory_report *report;
+    int64_t rows;
+    network dice = {.state = seed + 7};
+    begin(&b);
+    uint64_t least = smallest_budget(&b);
+    for (int i = 0; i < 3; ++i) {
+        uint64_t budget = i ? least + draw(&dice, (uint32_t)(b.whole_bytes - least)) : least;
+        run_within(&b, budget, i == 0);
+        assert_ok(compile_within(&b, budget, &program, &report, &rows));
+        if (report->streamed_count == 0) continue;
+        const berth_memory_streamed *fit = &report->streamed[0];
+        *out_moved += fit->spilled_count;
+        *out_again += fit->recomputed_count;
+        cr_expect_geq(fit->recomputed_steps, fit->recomputed_count);
+        cr_expect_eq(fit->recompute_ns > 0, fit->recomputed_count > 0);
+        uint32_t named = 0;
+        for (uint32_t s = 0; s < program->step_count; ++s)
+            named += program->steps[s].kind == BERTH_STEP_DISPATCH &&
+                     strstr(program->steps[s].name, " again") != NULL;
+        cr_expect_eq(named, fit->recomputed_steps, "%u of %u", named, fit->recomputed_steps);
+    }
+    end(&b);
+}
+
+Test(budget, values_are_computed_again_on_the_cpu, .timeout = 300) {
+    uint32_t moved = 0, again = 0;
+    for (uint64_t seed = 0; seed < seed_count; ++seed)
+        check_moves("cpu", "cpu", JUMPS, seed, &moved, &again);
+    cr_expect_eq(moved, 0);  // beside a cpu's memory there is none to wait in
+    cr_expect_gt(again, seed_count);
+}
+
+Test(budget, values_are_moved_or_computed_again_through_opencl, .timeout = 300) {
+    uint32_t moved = 0, again = 0;
+    if (!has_opencl()) cr_skip("there is no OpenCL device");
+    for (uint64_t seed = 0; seed < 2; ++seed)
+        check_moves("opencl -host=cpu", "opencl", JUMPS, seed, &moved, &again);
+    cr_expect_gt(moved + again, 0);
 }
 
 // Of four values of 128 KiB that wait, a memory with room for two or three holds none at its fullest.
