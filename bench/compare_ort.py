@@ -3,12 +3,13 @@
 
     python3 -m pip install onnxruntime onnx numpy
     scripts/build.sh release
-    python3 bench/compare_ort.py --models ../shared --threads 1,2 [--only GLOB] [--rounds 5] [--json FILE]
+    python3 bench/compare_ort.py --models ../shared --threads 1,2 [--only GLOB[,GLOB]] [--rounds 5] [--slice 0.4] [--json FILE]
 
 For every model: R rounds of (ONNX Runtime, Berth), each a separate stretch of runs after a warm-up; the figure is the median
 over all runs. A model whose initializers are also graph inputs is given to ONNX Runtime both as shipped and with them
-removed from the inputs, and the faster counts. Prints a table, then the geometric mean of Berth's time over ONNX
-Runtime's and the largest ratio. Nothing is kept between runs but the kernel cache.
+removed from the inputs, and the faster counts. Models whose shapes depend on their inputs run on the first of their data sets.
+Prints a table, then the geometric mean of Berth's time over ONNX Runtime's and the largest ratio. Nothing is kept between
+runs but the kernel cache.
 """
 import argparse
 import fnmatch
@@ -27,11 +28,16 @@ import onnxruntime as ort
 from onnx import numpy_helper
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BERTH = os.path.join(ROOT, 'build/release/berth')
 LIGHT = ['bvlc_alexnet', 'densenet121', 'inception_v1', 'inception_v2', 'resnet50', 'shufflenet', 'squeezenet', 'vgg19', 'zfnet512']
+WITH_DATA = ['ppocr4_det', 'ppocr4_rec', 'ppocr_cls', 'magika', 'silero_vad', 'silero_vad_op18_ifless', 'wespeaker', 'nemo80'] + [
+    'mlperf_tiny/' + name + kind for name in ('autoencoder', 'dscnn', 'mobilenetv1', 'resnet8') for kind in ('', '_int8')] + [
+    'llm_tiny/f32', 'llm_tiny/int4']  # run with the inputs of their first data set: their shapes, or what they compute, depend on them
 
 
 def collect(shared, folder):
-    """[(name, model path, {dim: extent}, {input: file})]; generated models go to `folder`."""
+    """[(name, model path, {dim: extent} or the folder of a data set, command that makes the model or None, tools)]; generated models
+    go to `folder`."""
     tools, models = os.path.join(shared, 'tools'), os.path.join(shared, 'models')
     cases = []
     for name in ('mnist', 'mnist_quantized', 'super_resolution', 'tfl_helloworld', 'rfb320', 'rfb320_nopost'):
@@ -42,7 +48,9 @@ def collect(shared, folder):
     for name, extra in (('resnet50', {'batch': 1}), ('mobilenetv2', {'batch': 1}), ('bert', {'batch': 1, 'seq': 128})):
         path = os.path.join(folder, name + '.onnx')
         cases.append((name, path, extra, ['make_%s.py' % name, path]))
-    return [(c[0], c[1], c[2], c[3] if len(c) > 3 else None, tools) for c in cases]
+    return [(c[0], c[1], c[2], c[3] if len(c) > 3 else None, tools) for c in cases] + [
+        (name.replace('/', '_'), os.path.join(models, name, 'model.onnx'), os.path.join(models, name, 'test_data_set_0'), None, tools)
+        for name in WITH_DATA]
 
 
 def generate(case):
@@ -69,6 +77,15 @@ def inputs_of(model, dims, seed=1):
         dtype = types[value.type.tensor_type.elem_type]
         feeds[value.name] = rng.uniform(-1, 1, shape).astype(dtype) if dtype == np.float32 else rng.randint(0, 2, shape).astype(dtype)
     return feeds, fixed
+
+
+def inputs_of_data_set(model, data):
+    known, feeds = {i.name for i in model.graph.initializer}, {}
+    names = [value.name for value in model.graph.input if value.name not in known]
+    for i, name in enumerate(names):
+        with open(os.path.join(data, 'input_%d.pb' % i), 'rb') as file:
+            feeds[name] = numpy_helper.to_array(onnx.TensorProto.FromString(file.read()))
+    return feeds
 
 
 def without_weight_inputs(path, folder, name):
@@ -105,40 +122,46 @@ def time_ort(session, feeds, runs):
     return statistics.median(times)
 
 
-def time_berth(program, files, threads, runs):
-    command = [os.path.join(ROOT, 'build/release/berth'), 'run', program, '--format=json', '--quiet', '--repeat', str(runs),
-               '--warmup', str(max(1, runs // 5)), '--threads', str(threads)]
+def time_berth(program, files, threads, runs, target=()):
+    """`program`: a program file, or with `target` a model."""
+    command = [BERTH, 'run', program, '--format=json', '--quiet', '--repeat', str(runs), '--warmup', str(max(1, runs // 5)),
+               '--threads', str(threads), *target]
     for name, file in files.items():
         command += ['--input', '%s=%s' % (name, file)]
     result = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     return json.loads(result.stdout)['latency_ms']['median']
 
 
-def measure(case, threads, rounds, folder):
+def measure(case, threads, rounds, seconds, folder):
     name, path, dims, _, _ = case
     generate(case)
     model = onnx.load(path)
-    feeds, fixed = inputs_of(model, dims)
+    with_data = isinstance(dims, str)
+    feeds, fixed = (inputs_of_data_set(model, dims), {}) if with_data else inputs_of(model, dims)
     files = {}
     for i, (key, array) in enumerate(feeds.items()):
         files[key] = os.path.join(folder, 'input_%d.npy' % i)
         np.save(files[key], array)
-    program = os.path.join(folder, name + '.berth')
-    command = [os.path.join(ROOT, 'build/release/berth'), 'build', path, '--target', 'cpu', '-o', program, '--quiet']
-    for key, value in fixed.items():
-        command += ['--dim', '%s=%d' % (key, value)]
+    program, target = os.path.join(folder, name + '.berth'), []
     start = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    if with_data:
+        program, target = path, ['--target', 'cpu']
+        time_berth(program, files, threads, 1, target)
+    else:
+        command = [BERTH, 'build', path, '--target', 'cpu', '-o', program, '--quiet']
+        for key, value in fixed.items():
+            command += ['--dim', '%s=%d' % (key, value)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     build_s = time.perf_counter() - start
     shipped = open_ort(path, threads)
     fixed_path = without_weight_inputs(path, folder, name)
     stripped = open_ort(fixed_path, threads) if fixed_path else None
     once = time_ort(shipped, feeds, 1)
-    runs = int(min(200, max(3, 400 / max(once, 0.01))))
+    runs = int(min(2000, max(3, 1e3 * seconds / max(once, 0.01))))
     a, b, c = [], [], []
     for _ in range(rounds):
         a.append(time_ort(shipped, feeds, runs))
-        c.append(time_berth(program, files, threads, runs))
+        c.append(time_berth(program, files, threads, runs, target))
         if stripped:
             b.append(time_ort(stripped, feeds, runs))
     ort_ms = min(statistics.median(a), statistics.median(b) if b else math.inf)
@@ -153,7 +176,8 @@ def main():
     parser.add_argument('--models', required=True, help='folder with models/ and tools/')
     parser.add_argument('--threads', default='1,2')
     parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--only', default='*', help='glob on the model name')
+    parser.add_argument('--slice', type=float, default=.4, help='seconds of runs per figure')
+    parser.add_argument('--only', default='*', help='globs on the model name, separated by commas')
     parser.add_argument('--json', help='also write the rows here, as JSON lines')
     parser.add_argument('--work', help='folder for generated models (kept); default: a temporary one')
     args = parser.parse_args()
@@ -163,11 +187,11 @@ def main():
         rows = []
         print('%-22s %7s %12s %12s %12s %8s' % ('model', 'threads', 'ORT shipped', 'ORT fixed', 'Berth ms', 'ratio'))
         for case in collect(args.models, folder):
-            if not fnmatch.fnmatch(case[0], args.only):
+            if not any(fnmatch.fnmatch(case[0], glob) for glob in args.only.split(',')):
                 continue
             for threads in (int(t) for t in args.threads.split(',')):
                 try:
-                    row = measure(case, threads, args.rounds, folder)
+                    row = measure(case, threads, args.rounds, args.slice, folder)
                 except subprocess.CalledProcessError as error:
                     print('%-22s %7d failed: %s' % (case[0], threads, error), file=sys.stderr)
                     continue
