@@ -39,7 +39,8 @@ struct berth_vm_session {
     uint64_t most_kept_bytes;
     berth_open_devices devices;
     berth_vm_report report;
-    const berth_vm_piece *on_host;      // the first that ran there and is no arithmetic; or NULL
+    const berth_vm_piece *on_host;  // the first that ran there and is no arithmetic; or NULL
+    bool several_sizes;             // kernels serve several sizes from a segment's first shape on
     berth_vm_value *const *run_inputs;  // of the run in progress
     bool *noted;                        // per segment: its other shapes were asked for
     uint32_t noted_count;
@@ -151,7 +152,7 @@ static berth_status compile_in(segment_job *job) {
     BERTH_TRY(berth_arena_try(job->arena, make_module, job));
     s->compile.generic_scope = job->segment;
     bool was_here = berth_vm_kept_has(&s->kept, job->segment);
-    s->compile.any_size = was_here || segment_at(s, job->segment)->changes;
+    s->compile.any_size = s->several_sizes || was_here || segment_at(s, job->segment)->changes;
     s->compile.other_sizes = was_here;
     if (s->compile.any_size && is_first_note(s, job->segment)) note_shapes(job);
     BERTH_TRY(berth_compile(job->module, &s->compile, &result));
@@ -347,6 +348,7 @@ static berth_status load(void *user) {
                                            "the model in memory", job->folder, &import,
                                            &s->module));
     s->compile = job->options->compile;
+    s->several_sizes = s->compile.any_size;
     s->devices.cache_folder = s->compile.cache_folder;
     s->compile.target = s->target;
     BERTH_TRY(berth_plan_check_pins(s->module, s->target, job->options->compile.log, s->arena));

@@ -49,6 +49,7 @@ typedef enum option_name {
     OPTION_KEEP_SOURCE,
     OPTION_SMALL_CODE,
     OPTION_EXPLAIN_KERNELS,
+    OPTION_SEVERAL_SIZES,
     OPTION_COUNT
 } option_name;
 
@@ -82,7 +83,8 @@ static const char *const option_names[OPTION_COUNT + 1] = {
     [OPTION_WINOGRAD] = "winograd",
     [OPTION_KEEP_SOURCE] = "keep_source",
     [OPTION_SMALL_CODE] = "small_code",
-    [OPTION_EXPLAIN_KERNELS] = "explain_kernels"};
+    [OPTION_EXPLAIN_KERNELS] = "explain_kernels",
+    [OPTION_SEVERAL_SIZES] = "several_sizes"};
 
 struct berth_compiler {
     berth_arena *arena;
@@ -352,6 +354,7 @@ static berth_compile_options compile_options(berth_compiler *compiler) {
         .no_layouts = number_of(compiler, OPTION_LAYOUTS) != 0,
         .no_winograd = number_of(compiler, OPTION_WINOGRAD) != 0,
         .keep_source = number_of(compiler, OPTION_KEEP_SOURCE) != 0,
+        .any_size = number_of(compiler, OPTION_SEVERAL_SIZES) != 0,
         .small_code = number_of(compiler, OPTION_SMALL_CODE) != 0,
         .explain_kernels = number_of(compiler, OPTION_EXPLAIN_KERNELS) != 0,
         .log = {write_message, compiler},

@@ -250,23 +250,24 @@ void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_gene
     berth_generic_kernel *found = NULL, *other = NULL;
     for (berth_generic_kernel *k = *bucket_of(kernels, form); k; k = k->next) {
         if (!berth_hash128_equal(k->like, form)) continue;
-        bool own = berth_hash128_equal(k->key, hash);
-        if (own && !like) like = k;
+        bool is_own = berth_hash128_equal(k->key, hash);
+        if (is_own && !like) like = k;
         if (!berth_template_fits(&k->held, &k->arguments, &wanted, values)) continue;
-        berth_generic_kernel **best = own ? &found : &other;
+        berth_generic_kernel **best = is_own ? &found : &other;
         bool is_better =
             !*best || (kernels->prefers_general ? k->arguments.count > (*best)->arguments.count
                                                 : k->arguments.count < (*best)->arguments.count);
         if (is_better) *best = k;
     }
-    // That of another function does where it has as few arguments: none, or those of an equal layer.
-    if (!found && other && (other->arguments.count == 0 || like)) found = other;
+    berth_generic_kernel *own = found ? NULL : make(kernels, hash, form, &wanted, like, arena);
+    // That of another function does where it has as few arguments as its own would, or is of an equal layer.
+    if (!found && other && (like || other->arguments.count <= own->arguments.count)) found = other;
     if (found) {
         (void)berth_template_fits(&found->held, &found->arguments, &wanted, values);
         code->source = NULL;
         kernels->report.reused_count++;
     } else {
-        found = make(kernels, hash, form, &wanted, like, arena);
+        found = own;
         (void)berth_template_fits(&found->held, &found->arguments, &wanted, values);
         code->source =
             berth_template_text(&wanted, &found->arguments, key->codegen, found->prefix, arena);

@@ -64,6 +64,8 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //                  operations, levels of nesting, time of reading, and of compiling (DEADLINE_EXCEEDED); default: those of docs/limits.md
 //   keep_source    "on": the program keeps its kernels' source; default "off"
 //   small_code     "on": C sources of few bytes rather than few instructions; default "off"
+//   several_sizes  "on": kernels serve several shapes from the first on, instead of the first shape as well as they can
+//                  (<berth/dynamic.h>); default "off"
 //   explain_kernels  "on": plans say what else there would be for kernels' loops (<berth/plan.h>); default "off"
 // Errors: NOT_FOUND no such option; INVALID_ARGUMENT a value that is none.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set(berth_compiler *compiler,

@@ -186,9 +186,12 @@ class Model:
                 raise error from None
         return self._key([array.shape for array in arrays], values), variant
 
-    def _load_dynamic(self):
-        """For control flow and for shapes that depend on data: one for all shapes."""
-        dynamic = self._compiler().load_dynamic(self._source, self._folder, self._settings["threads"])
+    def _load_dynamic(self, several_sizes=False):
+        """For control flow and for shapes that depend on data: one for all shapes. `several_sizes`: kernels serve many from the first on."""
+        compiler = self._compiler()
+        if several_sizes:
+            compiler.set("several_sizes", "on")
+        dynamic = compiler.load_dynamic(self._source, self._folder, self._settings["threads"])
         if dynamic.inputs != [port.name for port in self.inputs]:
             raise BerthError("UNSUPPORTED", "inputs that are compiled in, of a model with control flow")
         return dynamic
@@ -212,7 +215,7 @@ class Model:
             if self._dynamic is not None:
                 return
             try:
-                self._dynamic = self._load_dynamic()
+                self._dynamic = self._load_dynamic(several_sizes=True)
             except BerthError as error:
                 if error.code != "UNSUPPORTED":
                     raise

@@ -144,6 +144,28 @@ Test(inspect, dynamic) {
     berth_dynamic_destroy(model);
 }
 
+// Functions for several sizes after the first run, of three images.
+static uint32_t generic_after_one(void) {
+    static float images[3 * 64];
+    berth_dynamic *model = NULL;
+    berth_results *results = NULL;
+    berth_dynamic_report report;
+    const berth_tensor input = {
+        .dtype = BERTH_DTYPE_F32, .rank = 4, .dims = {3, 1, 8, 8}, .data = images};
+    assert_ok(berth_compiler_load_dynamic_file(compiler, MODEL, 1, &model));
+    assert_ok(berth_dynamic_run(model, &input, 1, &results));
+    assert_ok(berth_dynamic_get_report(model, &report, sizeof(report)));
+    berth_results_free(results);
+    berth_dynamic_destroy(model);
+    return report.generic_count;
+}
+
+Test(inspect, kernels_serve_several_sizes_from_the_first_on_request) {
+    cr_assert_eq(generic_after_one(), 0);
+    assert_ok(berth_compiler_set(compiler, "several_sizes", "on"));
+    cr_assert_gt(generic_after_one(), 0);
+}
+
 // ---- modules ------------------------------------------------------------------------------------
 
 typedef struct seen {
