@@ -56,8 +56,8 @@ typedef struct berth_generic_key {
     berth_hash128 function;        // all that its text and its kernels' facts follow from
 } berth_generic_key;
 
-// A function as it would be for sizes that may come: what its marked `source` has other numbers for than a kernel of
-// this form that is compiled later are arguments of that kernel at once. Inside berth_arena_try of `arena`.
+// Remembers a function's numbers for sizes that may come; `source` is its marked text. A kernel that is compiled later for the
+// same function, in the same form, takes as arguments what differs from these, too. Inside berth_arena_try of `arena`.
 berth_status berth_generic_kernels_note(berth_generic_kernels *kernels,
                                         const berth_generic_key *key, const char *source,
                                         berth_arena *arena);

@@ -213,7 +213,7 @@ static void bind_again(berth_packager *p, const berth_recomputation *again, uint
 
 void berth_packager__recompute(berth_packager *p, const berth_recomputation *again) {
     const berth_waiting_value *value = &again->value;
-    uint32_t behind = value->after + again->step_count;  // the step that wants it
+    uint32_t wanted_at = value->after + again->step_count;  // the step that wants it
     insert_again(p, again);
     for (uint32_t k = 0; k < again->root_count; ++k) {
         uint32_t root = again->roots[k];
@@ -222,14 +222,14 @@ void berth_packager__recompute(berth_packager *p, const berth_recomputation *aga
             berth_packager__add_workspace(p, held.place, held.size_bytes, BERTH_NO_INDEX, 0);
         bind_again(p, again, root, second);
         if (root != value->storage) continue;
-        for (uint32_t i = behind; i < p->steps.count; ++i)
+        for (uint32_t i = wanted_at; i < p->steps.count; ++i)
             berth_packager__rebind_step(p, i, root, second);
         p->storages.data[second].last_step = held.last_step;
         p->storages.data[root].last_step = value->before;
     }
     for (uint32_t k = 0; k < again->kept_count; ++k) {
         berth_storage *kept = &p->storages.data[again->kept[k]];
-        for (uint32_t i = value->after; i < behind; ++i)
+        for (uint32_t i = value->after; i < wanted_at; ++i)
             for (uint32_t b = 0; b < berth_packager__binding_count(p, i); ++b) {
                 uint64_t offset = 0;
                 bool reads = berth_packager__root_of(p, p->steps.data[i].bindings[b], &offset) ==

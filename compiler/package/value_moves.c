@@ -94,13 +94,13 @@ const char *berth_packager__name_of(const berth_packager *p, uint32_t root, uint
 
 void berth_packager__insert_steps(berth_packager *p, uint32_t at, const berth_program_step *steps,
                                   const berth_step_facts *facts, uint32_t count) {
-    uint32_t behind = p->steps.count - at;
+    uint32_t after = p->steps.count - at;
     for (uint32_t k = 0; k < count; ++k) {
         berth_vec_push(p->arena, &p->steps, steps[k]);
         berth_vec_push(p->arena, &p->facts, facts[k]);
     }
-    memmove(&p->steps.data[at + count], &p->steps.data[at], behind * sizeof(*p->steps.data));
-    memmove(&p->facts.data[at + count], &p->facts.data[at], behind * sizeof(*p->facts.data));
+    memmove(&p->steps.data[at + count], &p->steps.data[at], after * sizeof(*p->steps.data));
+    memmove(&p->facts.data[at + count], &p->facts.data[at], after * sizeof(*p->facts.data));
     memcpy(&p->steps.data[at], steps, count * sizeof(*steps));
     memcpy(&p->facts.data[at], facts, count * sizeof(*facts));
     for (uint32_t i = 0; i < p->storages.count; ++i) {

@@ -10,7 +10,8 @@
 typedef struct berth_waiting_value {
     uint32_t storage;  // a root: part of no other
     uint64_t size_bytes;
-    uint32_t before, after;  // the last step that touches it before that one, the first one behind
+    uint32_t before,
+        after;  // the last step that touches it before that one, the first one after it
 } berth_waiting_value;
 
 // The values that wait at a step in a place's workspace, in the arena. Returns how many.
@@ -46,8 +47,8 @@ typedef struct berth_spill_request {
     double copy_ns;          // of the value, to or from the host
 } berth_spill_request;
 
-// Lets a value wait in host memory: a copy away behind the last step that touches it before the peak,
-// and one back ahead of the first step behind, on the device's queue for copies.
+// Lets a value wait in host memory: a copy away after the last step that touches it before the peak,
+// and one back ahead of the first step after it, on the device's queue for copies.
 void berth_packager__spill(berth_packager *packager, const berth_waiting_value *value,
                            const berth_spill_request *request);
 
