@@ -494,8 +494,7 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
     return berth_tfn_seq(fn, items, 2);
 }
 
-berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
-                                 const berth_cpu_facts *facts) {
+static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_facts *facts) {
     berth_nest nest = *plain;
     berth_ranges ranges = berth_ranges_collect(fn);
     berth_access_list accesses = {0};
@@ -529,4 +528,10 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
     nest.loops[last].kind = BERTH_LOOP_SIMD;
     keep_chunks_serial(fn, &nest, last - 1, nest.loops[last].extent, chunk);
     return berth_nest_emit(fn, &nest);
+}
+
+berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
+                                 const berth_cpu_facts *facts) {
+    berth_stmt loops = flat(fn, nest, facts);
+    return loops ? berth_cpu__places_once(fn, loops) : 0;
 }

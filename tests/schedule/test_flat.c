@@ -2,6 +2,7 @@
 // what the plain ones give, the borders in loops of their own.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/schedule/support.h"
 
@@ -89,4 +90,117 @@ Test(flat, rows_to_places_from_data) {
         check(&c, what);
         support_case_destroy(&c);
     }
+}
+
+static int count_kind(const berth_tfn *fn, berth_stmt id, berth_stmt_kind kind) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    int count = node->kind == kind;
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        count += count_kind(fn, fn->lists.data[node->first + i], kind);
+    if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_IF)
+        count += count_kind(fn, node->body, kind);
+    return count;
+}
+
+// Whether a value reads what gives it its place: a load within the indices of another one.
+static bool reads_places(const berth_tfn *fn, berth_expr id, bool in_index) {
+    const berth_expr_node node = fn->exprs.data[id];
+    if (!id || node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT ||
+        node.kind == BERTH_EXPR_VAR)
+        return false;
+    if (node.kind != BERTH_EXPR_LOAD)
+        return reads_places(fn, node.a, in_index) || reads_places(fn, node.b, in_index) ||
+               reads_places(fn, node.c, in_index);
+    for (int i = 0; i < node.index_count; ++i)
+        if (reads_places(fn, berth_tfn_load_indices(fn, id)[i], true)) return true;
+    return in_index;
+}
+
+static bool loops_read_places(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (node->kind == BERTH_STMT_STORE) {
+        for (int i = 0; i < node->index_count; ++i)
+            if (reads_places(fn, berth_tfn_store_indices(fn, id)[i], true)) return true;
+        return reads_places(fn, node->value, false);
+    }
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        if (loops_read_places(fn, fn->lists.data[node->first + i])) return true;
+    return node->kind == BERTH_STMT_FOR && loops_read_places(fn, node->body);
+}
+
+#define ROW(p) "max(0, min(index((" p " + 1.0) * 4.5), 8))"
+
+static const struct {
+    const char *text;  // W: the width
+    int places;
+} row_forms[] = {
+    {"tensor @f(%x: f32[9,W] in, %p: f32[7] in, %y: f32[7,W] out) {\n"
+     "  parallel %i in 7 { for %j in W { %y[%i, %j] = %x[" ROW("%p[%i]") ", %j] } }\n}\n",
+     1},
+    // two rows of the same table, one of them twice
+    {"tensor @f(%x: f32[9,W] in, %p: f32[7,2] in, %y: f32[7,W] out) {\n"
+     "  parallel %i in 7 { for %j in W {\n"
+     "    %y[%i, %j] = max(%x[" ROW("%p[%i, 0]") ", %j], %x[" ROW("%p[%i, 1]") ", %j]) - %x[" ROW(
+         "%p[%i, 0]") ", %j]\n  } }\n}\n",
+     2},
+    // a place that has a place; one row
+    {"tensor @f(%x: f32[9,W] in, %p: f32[9] in, %y: f32[7,W] out) {\n"
+     "  parallel %i in 7 { for %j in W {\n"
+     "    %y[%i, %j] = %x[" ROW("%p[" ROW("%p[%i]") "]") ", %j] } }\n}\n",
+     2},
+    {"tensor @f(%x: f32[9,W] in, %p: f32[1] in, %y: f32[W] out) {\n"
+     "  parallel %j in W { %y[%j] = %x[" ROW("%p[0]") ", %j] }\n}\n",
+     1},
+};
+
+static bench_case rows_of(const char *form, int width) {
+    char text[1024] = "module \"m\"\n";
+    size_t n = strlen(text);
+    for (; *form && n + 16 < sizeof(text); ++form)
+        if (*form == 'W')
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%d", width);
+        else
+            text[n++] = *form;
+    text[n] = 0;
+    return support_case_parse(text);
+}
+
+// Rows at places from data: each place is read once per row, before the loop along the row.
+Test(flat, places_of_rows_are_read_once) {
+    for (size_t f = 0; f < sizeof(row_forms) / sizeof(row_forms[0]); ++f)
+        for (int width = 3; width < 20000; width = width * 5 + 2) {
+            bench_case c = rows_of(row_forms[f].text, width);
+            support_fill(&c, 31);
+            char what[48];
+            snprintf(what, sizeof(what), "form %zu, rows of %d", f, width);
+            check(&c, what);
+            cr_expect_not(loops_read_places(c.fn, c.fn->body), "%s", what);
+            cr_expect_eq(count_kind(c.fn, c.fn->body, BERTH_STMT_LET), row_forms[f].places, "%s",
+                         what);
+            support_case_destroy(&c);
+        }
+}
+
+// A place that is asked for under a condition may be none elsewhere, and what lies over the result may
+// change on the way.
+Test(flat, places_that_stay_in_the_loop) {
+    bench_case c = support_case_parse(
+        "module \"m\"\n"
+        "tensor @f(%x: f32[9,20] in, %p: f32[4] in, %y: f32[7,20] out) {\n"
+        "  parallel %i in 7 { for %j in 20 {\n"
+        "    %y[%i, %j] = select(%i < 4, %x[" ROW("%p[%i]") ", %j], 0.5)\n  } }\n}\n");
+    support_fill(&c, 3);
+    check(&c, "under a condition");
+    cr_expect_eq(count_kind(c.fn, c.fn->body, BERTH_STMT_LET), 0);
+    support_case_destroy(&c);
+
+    c = support_case_parse("module \"m\"\n"
+                           "tensor @f(%x: f32[9,20] in, %p: f32[7,20] in, %y: f32[7,20] out) {\n"
+                           "  parallel %i in 7 { for %j in 20 {\n"
+                           "    %y[%i, %j] = %x[" ROW("%p[%i, 19]") ", %j]\n  } }\n}\n");
+    c.fn->bufs.data[1].may_alias = true;
+    support_fill(&c, 3);
+    check(&c, "over the result");
+    cr_expect_eq(count_kind(c.fn, c.fn->body, BERTH_STMT_LET), 0);
+    support_case_destroy(&c);
 }
