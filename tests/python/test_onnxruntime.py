@@ -87,7 +87,7 @@ class Sessions(unittest.TestCase):
             session.run(None, {"image": images.astype(np.float64)})
         with self.assertRaises(onnxruntime.NoSuchFile):
             onnxruntime.InferenceSession("no_such.onnx")
-        with self.assertRaises(onnxruntime.Fail):
+        with self.assertRaises(onnxruntime.InvalidArgument):
             onnxruntime.InferenceSession(b"")
         with self.assertRaises(onnxruntime.InvalidProtobuf):
             onnxruntime.InferenceSession(b"no model at all")
@@ -101,8 +101,32 @@ class Sessions(unittest.TestCase):
             onnxruntime.SessionOptions().register_custom_ops_library("custom.so")
         with self.assertWarnsRegex(RuntimeWarning, "optimised.onnx"):
             onnxruntime.SessionOptions().optimized_model_filepath = "optimised.onnx"
-        with self.assertWarnsRegex(UserWarning, "CUDAExecutionProvider"):
-            onnxruntime.InferenceSession(DIGITS, providers=["CUDAExecutionProvider"])
+        for others in ([], ["CPUExecutionProvider"]):
+            with self.assertWarnsRegex(UserWarning, "CUDAExecutionProvider"):
+                session = onnxruntime.InferenceSession(DIGITS, providers=["CUDAExecutionProvider"] + others)
+            self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
+
+    def test_kinds_of_errors(self):
+        """Classes as ONNX Runtime 1.32 has them: what an application's `except` clauses catch."""
+        state = onnxruntime.capi.onnxruntime_pybind11_state  # with no import of its own, as there
+        for kind in (state.InvalidArgument, state.NoSuchFile, state.InvalidProtobuf, state.InvalidGraph, state.NotImplemented):
+            self.assertFalse(issubclass(kind, state.Fail), kind)
+        binding = onnxruntime.InferenceSession(DIGITS).io_binding()
+        options = onnxruntime.SessionOptions()
+        for what in (lambda: binding.bind_cpu_input("nothing", np.zeros(1)), lambda: options.get_session_config_entry("nothing"),
+                     lambda: onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros(1), "cuda", 0)):
+            with self.assertRaises(RuntimeError):
+                what()
+        for options in (onnxruntime.SessionOptions(), onnxruntime.RunOptions()):
+            with self.assertRaises(AttributeError):
+                options.nonsense = 1
+        self.assertEqual(str(onnxruntime.ExecutionMode.ORT_PARALLEL), "ExecutionMode.ORT_PARALLEL")
+        import onnx
+        from onnx import TensorProto, helper
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("NoSuchOperator", ["x"], ["y"])], "g", [x], [y])
+        with self.assertRaises(state.InvalidGraph):
+            onnxruntime.InferenceSession(helper.make_model(graph).SerializeToString())
 
     def test_targets(self):
         provider = ("BerthExecutionProvider", {"target": "toaster"})
@@ -204,14 +228,19 @@ class Sessions(unittest.TestCase):
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 2])
         s = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
         y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["lines", None])
-        graph = helper.make_graph([node, helper.make_node("Relu", ["x"], ["y"])], "g", [x], [s, y])
+        z = helper.make_tensor_value_info("z", TensorProto.FLOAT, [None, 4])
+        graph = helper.make_graph([node, helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Relu", ["w"], ["z"])], "g",
+                                  [x, helper.make_tensor_value_info("w", TensorProto.FLOAT, [None, -1])], [s, y, z])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
         model.ir_version = 8
         onnx.checker.check_model(model)
         session = onnxruntime.InferenceSession(model.SerializeToString())
-        self.assertEqual([node.type for node in session.get_outputs()], ["seq(tensor(float))", "tensor(float)"])
+        self.assertEqual([node.type for node in session.get_outputs()], ["seq(tensor(float))"] + ["tensor(float)"] * 2)
+        self.assertEqual(session.get_inputs()[1].shape, [None, None])
         self.assertEqual(session.get_outputs()[1].shape, ["lines", 2])
-        (values,) = session.run_with_ort_values(["s"], {"x": np.zeros((3, 2), np.float32)})
+        self.assertEqual(session.get_outputs()[2].shape, [None, 4])  # as declared; no name of Berth's for a dimension
+        self.assertEqual(session.get_modelmeta().version, 2**63 - 1)  # ONNX Runtime's for a model that has none
+        (values,) = session.run_with_ort_values(["s"], {"x": np.zeros((3, 2), np.float32), "w": np.zeros((1, 4), np.float32)})
         self.assertTrue(values.is_tensor_sequence())
         self.assertEqual(values.data_type(), "seq(tensor(float))")
 

@@ -70,9 +70,15 @@ def set_seed(_seed):
     pass
 
 
+# Submodules of the package there, found without an import of their own.
+capi = importlib.import_module(".capi", __name__)
+for _name in ("onnxruntime_pybind11_state", "_pybind_state", "onnxruntime_inference_collection", "onnxruntime_validation"):
+    importlib.import_module(f".capi.{_name}", __name__)
+
+
 def install():
     """Makes `import onnxruntime` give this module, in this process, from now on."""
     sys.modules["onnxruntime"] = sys.modules[__name__]
-    for name in ("capi", "capi._pybind_state", "capi.onnxruntime_pybind11_state", "capi.onnxruntime_inference_collection",
-                 "capi.onnxruntime_validation"):
-        sys.modules[f"onnxruntime.{name}"] = importlib.import_module(f"{__name__}.{name}")
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{__name__}.capi"):
+            sys.modules["onnxruntime" + name[len(__name__):]] = module

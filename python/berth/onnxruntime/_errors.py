@@ -1,7 +1,7 @@
-"""The exceptions of ONNX Runtime's API."""
+"""The exceptions of ONNX Runtime's API. As there, none of the first ones is another one's base, so that `except` clauses pick the same."""
 
 
-class Fail(Exception):
+class _Error(Exception):
     """What could not be done; `code` is Berth's."""
 
     def __init__(self, error):
@@ -9,64 +9,81 @@ class Fail(Exception):
         self.code = getattr(error, "code", "INVALID_ARGUMENT")
 
 
-class InvalidArgument(Fail):
+class Fail(_Error):
     pass
 
 
+class InvalidArgument(_Error):
+    pass
+
+
+class NoSuchFile(_Error):
+    pass
+
+
+class InvalidProtobuf(_Error):
+    pass
+
+
+class InvalidGraph(_Error):
+    pass
+
+
+class NotImplemented(_Error):  # its name there
+    pass
+
+
+# Those that are several things there, depending on what was asked.
 class MissingInput(InvalidArgument, ValueError):
-    """ONNX Runtime's own is a ValueError."""
+    """An input that a run needs: a ValueError there."""
 
 
-class NoSuchFile(Fail):
-    pass
+class BadBinding(InvalidArgument, RuntimeError):
+    """Names and settings that are not there: a RuntimeError there."""
 
 
-class InvalidProtobuf(Fail):
-    pass
+class UnknownOperator(NotImplemented, InvalidGraph):
+    """A model with operators that are not known: InvalidGraph there, if nobody knows them."""
 
 
-class InvalidGraph(Fail):
-    pass
-
-
-class NotImplemented(Fail):  # its name there
-    pass
+class NoMemoryThere(NotImplemented, RuntimeError):
+    """Memory of a device that is not there: a RuntimeError there."""
 
 
 # Those that Berth never raises, for applications that name them in `except`.
-class NoModel(Fail):
+class NoModel(_Error):
     pass
 
 
-class EngineError(Fail):
+class EngineError(_Error):
     pass
 
 
-class RuntimeException(Fail):
+class RuntimeException(_Error):
     pass
 
 
-class ModelLoaded(Fail):
+class ModelLoaded(_Error):
     pass
 
 
-class EPFail(Fail):
+class EPFail(_Error):
     pass
 
 
-class NotFound(Fail):
+class NotFound(_Error):
     pass
 
 
-class ModelLoadCanceled(Fail):
+class ModelLoadCanceled(_Error):
     pass
 
 
-class ModelRequiresCompilation(Fail):
+class ModelRequiresCompilation(_Error):
     pass
 
 
-class DeviceReset(Fail):
+class DeviceReset(_Error):
     pass
 
 
@@ -75,3 +92,8 @@ def of(error):
     kinds = {"INVALID_ARGUMENT": InvalidArgument, "INCOMPATIBLE": InvalidArgument, "OUT_OF_RANGE": InvalidArgument,
              "NOT_FOUND": NoSuchFile, "UNSUPPORTED": NotImplemented}
     return kinds.get(error.code, Fail)(error)
+
+
+def of_loading(error):
+    """The exception for a BerthError about a model that is being opened."""
+    return UnknownOperator(error) if error.code == "UNSUPPORTED" else of(error)

@@ -10,6 +10,7 @@ _PRODUCER, _PRODUCER_VERSION, _DOMAIN, _VERSION, _DOC, _GRAPH, _METADATA = 2, 3,
 _GRAPH_NAME, _GRAPH_DOC = 2, 10
 _GRAPH_INPUT, _GRAPH_OUTPUT = 11, 12
 _KEY, _VALUE = 1, 2
+NO_VERSION = 2**63 - 1  # what ONNX Runtime says of models without one
 # Of ValueInfoProto, TypeProto and what these consist of.
 _INFO_NAME, _INFO_TYPE = 1, 2
 _TENSOR, _SEQUENCE, _MAP, _SPARSE, _OPTIONAL = 1, 4, 5, 8, 9
@@ -73,7 +74,7 @@ def _dims(data, span):
             extent = None
             for what, value in _fields(data, *dim):
                 extent = value if what == _DIM_VALUE else _text(data, value) or None if what == _DIM_NAME else extent
-            dims.append(extent)
+            dims.append(None if isinstance(extent, int) and extent >= 2**63 else extent)  # negative: not known
     return dims
 
 
@@ -109,7 +110,7 @@ def _read_graph(data, span, meta):
 
 def _read(data):
     top = {_PRODUCER: "producer_name", _PRODUCER_VERSION: "producer_version", _DOMAIN: "domain", _DOC: "description"}
-    meta = {"producer_name": "", "producer_version": "", "domain": "", "description": "", "version": 0, "graph_name": "",
+    meta = {"producer_name": "", "producer_version": "", "domain": "", "description": "", "version": NO_VERSION, "graph_name": "",
             "graph_description": "", "custom_metadata_map": {}, "inputs": {}, "outputs": {}, "is_whole": False}
     try:
         for field, value in _fields(data, 0, len(data)):
@@ -128,13 +129,23 @@ def _read(data):
     return meta
 
 
+def _dim_names(meta):
+    return {dim for ports in (meta["inputs"], meta["outputs"]) for _, shape in ports.values() for dim in shape or ()
+            if isinstance(dim, str)}
+
+
 def metadata(model):
-    """Of a path or of bytes. "inputs" and "outputs" are {name: (type, shape)} as declared; "is_whole": it is a message."""
+    """Of a path or of bytes. "inputs" and "outputs" are {name: (type, shape)} as declared, "dim_names" the names in these
+    shapes; "is_whole": it is a message."""
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return _read(memoryview(model))
-    with open(model, "rb") as file:
-        file.seek(0, 2)
-        if file.tell() == 0:
-            return _read(b"")
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _read(data)
+        meta = _read(memoryview(model))
+    else:
+        with open(model, "rb") as file:
+            file.seek(0, 2)
+            if file.tell() == 0:
+                meta = _read(b"")
+            else:
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                    meta = _read(data)
+    meta["dim_names"] = _dim_names(meta)
+    return meta

@@ -4,10 +4,16 @@ import enum
 import threading
 import warnings
 
+from ._errors import BadBinding
 from ._errors import NotImplemented as NotThere
 
 
-class GraphOptimizationLevel(enum.IntEnum):
+class _Choice(enum.IntEnum):
+    __str__ = enum.Enum.__str__  # "ExecutionMode.ORT_PARALLEL", as there
+    __format__ = enum.Enum.__format__
+
+
+class GraphOptimizationLevel(_Choice):
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
     ORT_ENABLE_EXTENDED = 2
@@ -15,20 +21,31 @@ class GraphOptimizationLevel(enum.IntEnum):
     ORT_ENABLE_ALL = 99
 
 
-class ExecutionMode(enum.IntEnum):
+class ExecutionMode(_Choice):
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
-class ExecutionOrder(enum.IntEnum):
+class ExecutionOrder(_Choice):
     DEFAULT = 0
     PRIORITY_BASED = 1
     MEMORY_EFFICIENT = 2
 
 
+def _entry(entries, key):
+    if key not in entries:
+        raise BadBinding(f'no entry "{key}" was added')
+    return entries[key]
+
+
 class SessionOptions:
     """Of these, intra_op_num_threads, enable_profiling, add_provider and add_free_dimension_override_by_name have an effect.
-    What would change results or write files and is not there is an error or a warning."""
+    What would change results or write files and is not there is an error or a warning; so is a name that is none there."""
+
+    __slots__ = ("intra_op_num_threads", "inter_op_num_threads", "graph_optimization_level", "execution_mode", "execution_order",
+                 "enable_profiling", "profile_file_prefix", "enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse",
+                 "use_deterministic_compute", "use_per_session_threads", "log_severity_level", "log_verbosity_level", "logid",
+                 "_optimized_model_filepath", "_entries", "_dims", "_providers")
 
     def __init__(self):
         self.intra_op_num_threads = 0
@@ -66,7 +83,7 @@ class SessionOptions:
         self._entries[key] = value
 
     def get_session_config_entry(self, key):
-        return self._entries[key]
+        return _entry(self._entries, key)
 
     def has_session_config_entry(self, key):
         return key in self._entries
@@ -96,6 +113,9 @@ class SessionOptions:
 class RunOptions:
     """`terminate` ends runs that use these options, those on other threads as well."""
 
+    __slots__ = ("log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches", "_terminate", "_entries",
+                 "_lock", "_running")
+
     def __init__(self):
         self.log_severity_level = 2
         self.log_verbosity_level = 0
@@ -122,7 +142,7 @@ class RunOptions:
         self._entries[key] = value
 
     def get_run_config_entry(self, key):
-        return self._entries[key]
+        return _entry(self._entries, key)
 
     def _begin(self, session):
         """A session (berth.Session or what is cancelled like one) begins to run."""

@@ -34,13 +34,13 @@ def get_available_providers():
 
 
 class NodeArg:
-    """An input or output. `declared`: its type and shape as the model's file says them, or None."""
+    """An input or output. `declared`: its type and shape as the model's file says them, or None; `names`: those of its
+    dimensions, all that the model's file has."""
 
-    def __init__(self, port, declared=None):
-        def extent(axis, value):  # names that the model does not have are none there
+    def __init__(self, port, declared=None, names=()):
+        def extent(axis, value):  # what Berth infers, then what the file says; names that only Berth has are none there
             said = declared[1][axis] if declared and declared[1] and axis < len(declared[1]) else None
-            made = isinstance(value, str) and (value == f"{port.name}.{axis}" or "(" in value)
-            return said if isinstance(said, str) and not isinstance(value, int) else None if made else value
+            return value if isinstance(value, int) else said if said is not None else value if value in names else None
 
         self.name = port.name
         shape = port.shape if port.shape is not None else declared[1] if declared else None
@@ -74,9 +74,9 @@ def _read_providers(providers, provider_options):
         names.append(name)
         options[name] = {str(key): str(value) for key, value in dict(given).items()}
     others = [name for name in names if name not in _PROVIDERS]
-    if others and not set(names) & set(_PROVIDERS):
-        warnings.warn(f"of the providers {', '.join(others)} none is here; there are {', '.join(_PROVIDERS)}, and the "
-                      "processor computes. Another device is a target of BerthExecutionProvider", UserWarning, stacklevel=3)
+    if others:
+        warnings.warn(f"providers that are not here: {', '.join(others)}; there are {', '.join(_PROVIDERS)}. Another device "
+                      "than the processor is a target of BerthExecutionProvider", UserWarning, stacklevel=4)
     return names, options
 
 
@@ -84,10 +84,13 @@ class Session:
     """What there is of a model that is ready to run."""
 
     def get_inputs(self):
-        return [NodeArg(port, self._facts["inputs"].get(port.name)) for port in self._model.inputs]
+        return self._nodes(self._model.inputs, "inputs")
 
     def get_outputs(self):
-        return [NodeArg(port, self._facts["outputs"].get(port.name)) for port in self._model.outputs]
+        return self._nodes(self._model.outputs, "outputs")
+
+    def _nodes(self, ports, which):
+        return [NodeArg(port, self._facts[which].get(port.name), self._facts["dim_names"]) for port in ports]
 
     def get_overridable_initializers(self):
         return []
@@ -161,7 +164,7 @@ class InferenceSession(Session):
                                 profile=self._options.enable_profiling)
         except BerthError as error:
             damaged = error.code == "INVALID_ARGUMENT" and not self._facts["is_whole"]
-            raise InvalidProtobuf(error) if damaged else _errors.of(error) from error
+            raise InvalidProtobuf(error) if damaged else _errors.of_loading(error) from error
 
     def _check_names(self, output_names, input_feed):
         outputs, inputs = ([port.name for port in ports] for ports in (self._model.outputs, self._model.inputs))

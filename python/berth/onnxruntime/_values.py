@@ -4,8 +4,7 @@ import ctypes
 
 import numpy as np
 
-from ._errors import InvalidArgument, MissingInput
-from ._errors import NotImplemented as NotThere
+from ._errors import BadBinding, InvalidArgument, MissingInput, NoMemoryThere
 
 # Of onnx.proto's TensorProto.DataType. bf16, which NumPy lacks, is held as its bits.
 _ONNX = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "object", 9: "bool",
@@ -39,7 +38,7 @@ def _dtype(element_type):
 
 def _check_device(device_type):
     if str(device_type).lower() != "cpu":
-        raise NotThere(f'a value in the memory of "{device_type}": values are in host memory ("cpu"), and Berth copies them '
+        raise NoMemoryThere(f'a value in the memory of "{device_type}": values are in host memory ("cpu"), and Berth copies them '
                        "to the devices of its plan")
 
 
@@ -179,7 +178,7 @@ class IOBinding:
 
     def _check_input(self, name):
         if name not in [node.name for node in self._session.get_inputs()]:
-            raise InvalidArgument(f'no input is named "{name}"')
+            raise BadBinding(f'no input is named "{name}"')
 
     def bind_cpu_input(self, name, arr_on_cpu):
         self._check_input(name)
@@ -198,7 +197,7 @@ class IOBinding:
         """Without `buffer_ptr` the result of each run is a new value."""
         _check_device(device_type)
         if name not in [node.name for node in self._session.get_outputs()]:
-            raise InvalidArgument(f'no output is named "{name}"')
+            raise BadBinding(f'no output is named "{name}"')
         if buffer_ptr is not None and (element_type is None or shape is None):
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is provided")
         self._outputs[name] = None if buffer_ptr is None else OrtValue(_array_at(buffer_ptr, shape, element_type))
@@ -228,7 +227,7 @@ class IOBinding:
 
     def _run(self, run_options):
         if not self._outputs:
-            raise InvalidArgument("no output is bound: bind_output")
+            raise BadBinding("no output is bound: bind_output")
         missing = [node.name for node in self._session.get_inputs() if node.name not in self._inputs]
         if missing:
             raise MissingInput(f"inputs that are not bound: {', '.join(missing)}")
