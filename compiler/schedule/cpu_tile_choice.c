@@ -205,16 +205,15 @@ static void fuse_rows(berth_cpu_tile *p) {
     }
 }
 
-// Whether `more` elements after those that the load reads lie in its buffer's storage, too.
-static bool reads_inside(const berth_cpu_tile *p, uint32_t load, int64_t more) {
-    const berth_access *access = &p->loads.items.data[load];
-    const berth_buf_info *info = &p->fn->bufs.data[access->buf];
-    berth_range range = berth_linear_range(p->fn, &p->ranges, &access->at);
+bool berth_cpu__reads_inside(berth_tfn *fn, const berth_ranges *ranges, const berth_access *access,
+                             int64_t more) {
+    const berth_buf_info *info = &fn->bufs.data[access->buf];
+    berth_range range = berth_linear_range(fn, ranges, &access->at);
     berth_layout layout;
     berth_status status =
-        berth_layout_parse(berth_module_str(p->fn->module, info->layout), info->rank, &layout);
+        berth_layout_parse(berth_module_str(fn->module, info->layout), info->rank, &layout);
     if (status) {
-        berth_decisions_refuse(p->fn, status);
+        berth_decisions_refuse(fn, status);
         return false;
     }
     return range.high + more < berth_layout_element_count(&layout, info->dims);
@@ -227,7 +226,32 @@ bool berth_cpu_tile__rest_is_padded(const berth_cpu_tile *p, int64_t rest) {
     for (uint32_t i = 0; i < p->loads.items.count; ++i)
         if (berth_cpu_tile__is_vector(p, i) &&
             berth_linear_block(p->fn, &p->loads.items.data[i].at, var) == 0 &&
-            !reads_inside(p, i, p->lanes - rest % p->lanes))
+            !berth_cpu__reads_inside(p->fn, &p->ranges, &p->loads.items.data[i],
+                                     p->lanes - rest % p->lanes))
+            return false;
+    return true;
+}
+
+// Whether `more` elements after those that an access reads lie in the same row of a buffer that lies
+// row by row.
+static bool reads_in_row(berth_cpu_tile *p, const berth_access *access, int64_t more) {
+    const berth_buf_info *info = &p->fn->bufs.data[access->buf];
+    if (info->layout || info->rank == 0) return false;
+    int64_t pitch = info->dims[info->rank - 1];
+    berth_linear within = {.constant = access->at.constant % pitch};
+    for (int i = 0; i < access->at.count; ++i)
+        if (access->at.terms[i].coefficient % pitch)
+            within.terms[within.count++] = access->at.terms[i];
+    berth_range range = berth_linear_range(p->fn, &p->ranges, &within);
+    return range.low >= 0 && range.high + more < pitch;
+}
+
+// Columns that are a part of the least vector, in rows that go on to its end.
+static bool fill_part_of_vector(berth_cpu_tile *p, int64_t extent) {
+    if (p->lanes > BERTH_CPU_LEAST_LANES || extent <= 1) return false;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        if (berth_cpu_tile__is_vector(p, i) &&
+            !reads_in_row(p, &p->loads.items.data[i], p->lanes - extent))
             return false;
     return true;
 }
@@ -248,16 +272,17 @@ static bool halves_are_better(const berth_cpu_tile *p) {
            !berth_cpu_tile__rest_is_padded(p, rest) && extent / p->lanes < p->lanes / 2;
 }
 
-// Whole registers, or halves of them for loops (blocks of channels) that are too short. More columns
-// than half a register has make one, where their weights are padded to it.
+// Whole registers, or halves of them for loops (blocks of channels) that are too short. Fewer columns
+// are a part of one, where their weights are padded to it.
 static bool choose_lanes(berth_cpu_tile *p) {
     int64_t extent = p->nest.loops[p->vec].extent;
     int64_t given = berth_decision_given(p->fn, BERTH_DECISION_LANES, 0);
     for (p->lanes = p->facts->lanes;; p->lanes /= 2) {
-        bool fits =
-            lanes_are_contiguous(p) &&
-            (extent >= p->lanes || (extent > p->lanes / 2 && p->lanes > BERTH_CPU_LEAST_LANES &&
-                                    berth_cpu_tile__rest_is_padded(p, extent)));
+        bool fits = lanes_are_contiguous(p) &&
+                    (extent >= p->lanes ||
+                     (extent > p->lanes / 2 && p->lanes > BERTH_CPU_LEAST_LANES &&
+                      berth_cpu_tile__rest_is_padded(p, extent)) ||
+                     fill_part_of_vector(p, extent));
         if (fits && given == p->lanes) return true;
         bool narrower = given && given < p->lanes;
         if (fits && !narrower && (p->facts->any_size || !halves_are_better(p))) return true;

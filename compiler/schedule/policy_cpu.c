@@ -57,7 +57,8 @@ static berth_stmt tables(berth_tfn *fn, const berth_nest *nest, const berth_cpu_
 static const struct {
     berth_form form;
     berth_stmt (*make)(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts);
-} forms[] = {{BERTH_FORM_REGISTER_TILE, berth_cpu__tile_reduction},
+} forms[] = {{BERTH_FORM_PACKED, berth_cpu__pad_operand},
+             {BERTH_FORM_REGISTER_TILE, berth_cpu__tile_reduction},
              {BERTH_FORM_PACKED, berth_cpu__pack_operand},
              {BERTH_FORM_TRANSPOSED, berth_cpu__transpose_blocks},
              {BERTH_FORM_REPEATED, berth_cpu__repeat_rows},

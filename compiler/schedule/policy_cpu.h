@@ -41,6 +41,11 @@ void berth_cpu__clamp_window(berth_tfn *fn, const berth_nest *nest, berth_reduct
 // and register tiles; 0 when the nest is none. policy_cpu_pack.c
 berth_stmt berth_cpu__pack_operand(berth_tfn *fn, const berth_nest *nest,
                                    const berth_cpu_facts *facts);
+// A product with an operand whose rows end within a vector, as nests: the operand copied with zeros
+// after each row, and register tiles; 0 when the nest is none, or that saves little.
+// policy_cpu_pack.c
+berth_stmt berth_cpu__pad_operand(berth_tfn *fn, const berth_nest *nest,
+                                  const berth_cpu_facts *facts);
 // Copies of every element of a row to two places, in registers; 0 when the nest is none.
 // policy_cpu_repeat.c
 berth_stmt berth_cpu__repeat_rows(berth_tfn *fn, const berth_nest *nest,
@@ -84,6 +89,10 @@ typedef struct berth_access_list {
 } berth_access_list;
 void berth_cpu__collect_loads(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
                               berth_access_list *out);
+// Whether `more` elements after those that an access reads lie in its buffer's storage, too.
+// cpu_tile_choice.c
+bool berth_cpu__reads_inside(berth_tfn *fn, const berth_ranges *ranges, const berth_access *access,
+                             int64_t more);
 // Whether comparisons of indices (padding) in a value use `var`. depth: 0.
 bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var var, int depth);
 // Narrows [*low, *high] to the iterations of `var` in which the conditions on indices in a value
