@@ -2,7 +2,12 @@
 #ifndef BERTH_TESTS_LEAKS_H_
 #define BERTH_TESTS_LEAKS_H_
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__has_feature)  // Clang's word for it
+#if __has_feature(address_sanitizer)
+#define BERTH_TESTS_SEEK_LEAKS
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(BERTH_TESTS_SEEK_LEAKS)
 void leave_leaks(void);
 #else
 static inline void leave_leaks(void) {

@@ -43,15 +43,17 @@ void berth_cli_put_json(const char *text) {
         text += plain;
         if (!*text) break;
         char shown[20];
-        const char *at = text;
+        const char *begin = text;
+        const unsigned char *at = (const unsigned char *)text;
         size_t length = berth_utf8_length(text);
         if (berth_shown_character(&text, shown) == length && length)
-            fwrite(at, 1, length, stdout);
+            fwrite(begin, 1, length, stdout);
         else if (length == 3)
             printf("\\u%04x", (at[0] & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu));
+        else if (length == 2)
+            printf("\\u%04x", (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu));
         else
-            printf("\\u%04x", length == 2 ? (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu)
-                                          : (unsigned)(unsigned char)at[0]);
+            printf("\\u%04x", (unsigned)at[0]);
     }
 }
 

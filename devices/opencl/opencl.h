@@ -15,10 +15,10 @@ typedef struct opencl_api {
     berth_dynlib *library;
 #define SYMBOL(name) __typeof__(&name) name;
 #include "devices/opencl/opencl_symbols.def"
-
-#pragma GCC visibility push(hidden)  // of no library that links this one
 #undef SYMBOL
 } opencl_api;
+
+#pragma GCC visibility push(hidden)  // of no library that links this one
 
 BERTH_MUST_USE berth_status berth_opencl__api_load(opencl_api *out_api);
 // A status for an OpenCL error code; NULL for CL_SUCCESS. `what` is what was tried.

@@ -34,9 +34,9 @@ typedef struct vulkan_functions {  // of a device
 #define DEVICE(name) PFN_##name name;
 #define OPTIONAL(name) PFN_##name name;
 #include "devices/vulkan/vulkan_symbols.def"
+} vulkan_functions;
 
 #pragma GCC visibility push(hidden)  // of no library that links this one
-} vulkan_functions;
 
 // What kernels may use and a device may lack: the capability of SPIR-V and the feature of Vulkan.
 typedef struct vulkan_feature {

@@ -43,7 +43,8 @@ void write_files(const char *folder, const berth_bare_file *files, uint32_t coun
     }
 }
 
-static int run(bool loud, const char *format, va_list arguments) {
+__attribute__((format(printf, 2, 0))) static int run(bool loud, const char *format,
+                                                     va_list arguments) {
     char command[2048];
     int length = vsnprintf(command, sizeof(command) - 32, format, arguments);
     cr_assert(length > 0 && length < (int)sizeof(command) - 32);

@@ -33,7 +33,7 @@ static void remove_folder(void) {
 TestSuite(quantize_command, .init = make_folder, .fini = remove_folder, .timeout = 300);
 
 // `format` with the folder in place of each '@'.
-static const char *line(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
     static char texts[4][4096], raw[4096];
     static int next;
     char *text = texts[next++ % 4];

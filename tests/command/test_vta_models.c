@@ -10,7 +10,7 @@
 
 #include "tests/command/support.h"
 
-static const char *line(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...) {
     static char texts[4][4096];
     static int next;
     char *text = texts[next++ % 4];

@@ -67,7 +67,7 @@ static berth_status run(objects *o, const char *entry) {
 // "" where all went well.
 static const char *outcome(const char *entry) {
     static char text[1000];
-    objects o = {NULL};
+    objects o = {.driver = NULL};
     berth_status status = run(&o, entry);
     snprintf(text, sizeof(text), "%s", status ? berth_status_message(status) : "");
     berth_status_free(status);
@@ -76,7 +76,7 @@ static const char *outcome(const char *entry) {
 }
 
 static bool is_emulated(void) {
-    objects o = {NULL};
+    objects o = {.driver = NULL};
     berth_device_info info = {.name = ""};
     berth_status status = berth_driver_open("cuda", berth_allocator_system(), &o.driver);
     if (!status) status = berth_driver_device_info(o.driver, 0, &info);

@@ -49,12 +49,13 @@ static berth_plan_options options_of(const berth_multi_target *target, const cos
         const cost_row *constant;
         void *mutable_pointer;
     } user = {.constant = rows};
-    return (berth_plan_options){.target = target,
-                                .cost = {cost_unsupported, cost_ns, user.mutable_pointer},
-                                .strategy = strategy,
-                                .objective = objective,
-                                .host_bound = true,
-                                .explain = true};
+    return (berth_plan_options){
+        .target = target,
+        .cost = {.unsupported = cost_unsupported, .time_ns = cost_ns, .user = user.mutable_pointer},
+        .strategy = strategy,
+        .objective = objective,
+        .host_bound = true,
+        .explain = true};
 }
 
 // A fast device g behind a link, the host c. 1 KiB over LATENCY 1000 takes 2.024 us.

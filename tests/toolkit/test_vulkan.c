@@ -217,10 +217,9 @@ Test(vulkan, pipeline_cache) {
     cr_expect_eq(run("test \"$(ls $F/vulkan | wc -l)\" = 1", folder), 0, "one file");
     open_and_close(folder);
     // A file that was changed, cut off or emptied is not used, and replaced.
-    static const char *const harm[] = {"printf x | dd of=$(ls $F/vulkan/* | head -1) bs=1 seek=70 "
-                                       "conv=notrunc 2>/dev/null",
-                                       "truncate -s 50 $(ls $F/vulkan/* | head -1)",
-                                       "truncate -s 0 $(ls $F/vulkan/* | head -1)"};
+    static const char *const harm[] = {
+        "printf x | dd of=$(ls $F/vulkan/* | head -1) bs=1 seek=70 conv=notrunc 2>/dev/null",
+        "truncate -s 50 $(ls $F/vulkan/* | head -1)", "truncate -s 0 $(ls $F/vulkan/* | head -1)"};
     for (size_t i = 0; i < 3; ++i) {
         cr_assert_eq(run(harm[i], folder), 0);
         open_and_close(folder);

@@ -263,11 +263,12 @@ const char *validate(const stream *s) {
     widths w = widths_of(&s->config);
     size_t count = (size_t)s->count + 1;
     int64_t vector = (int64_t)1 << (s->config.log_batch + s->config.log_block);
+    const int64_t one = 1;
     int64_t narrow = vector << s->config.log_inp_width >> 3;
     checker c = {.s = s,
-                 .depth = {1ll << w.uop, 1ll << w.wgt, 1ll << w.inp, 1ll << w.acc},
+                 .depth = {one << w.uop, one << w.wgt, one << w.inp, one << w.acc},
                  .element_bytes = {4,
-                                   1ll << (2 * s->config.log_block + s->config.log_wgt_width - 3),
+                                   one << (2 * s->config.log_block + s->config.log_wgt_width - 3),
                                    narrow, vector << s->config.log_acc_width >> 3, narrow, narrow},
                  .list = calloc(count, sizeof(fields)),
                  .all = calloc(count, sizeof(uses)),
