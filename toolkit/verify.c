@@ -16,6 +16,7 @@
 typedef struct data_job {
     berth_arena *arena;
     const char *model_path;
+    const berth_limits *limits;
     const char *folder;
     berth_test_data *data;
 } data_job;
@@ -116,12 +117,13 @@ static void module_names(const berth_module *module, berth_arena *arena, io_name
 static berth_status read_names(data_job *job, io_names *names) {
     if (berth_program_is_file(job->model_path)) {
         const berth_program *program = NULL;
-        BERTH_TRY(berth_program_read(job->arena, job->model_path, NULL, &program));
+        BERTH_TRY(berth_program_read(job->arena, job->model_path, job->limits, &program));
         program_names(program, job->arena, names);
         return BERTH_OK;
     }
+    const berth_import_options options = {.limits = job->limits};
     berth_module *module = NULL;
-    BERTH_TRY(berth_module_load(job->arena, job->model_path, NULL, NULL, &module));
+    BERTH_TRY(berth_module_load(job->arena, job->model_path, &options, NULL, &module));
     module_names(module, job->arena, names);
     return BERTH_OK;
 }
@@ -179,9 +181,14 @@ static berth_status read_data(void *user) {
     return BERTH_OK;
 }
 
-berth_status berth_test_data_read(berth_arena *arena, const char *model_path, const char *folder,
+berth_status berth_test_data_read(berth_arena *arena, const char *model_path,
+                                  const berth_limits *limits, const char *folder,
                                   berth_test_data *out_data) {
-    data_job job = {.arena = arena, .model_path = model_path, .folder = folder, .data = out_data};
+    data_job job = {.arena = arena,
+                    .model_path = model_path,
+                    .limits = limits,
+                    .folder = folder,
+                    .data = out_data};
     return berth_arena_try(arena, read_data, &job);
 }
 
@@ -344,7 +351,7 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
                                  berth_verify_result *out_result) {
     *out_result = (berth_verify_result){.folder = folder};
     berth_test_data data;
-    BERTH_TRY(berth_test_data_read(arena, model_path, folder, &data));
+    BERTH_TRY(berth_test_data_read(arena, model_path, options->model.import.limits, folder, &data));
     if (data.input_values && !berth_verify__may_use_vm(options))
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "inputs or outputs are sequences or optional values, which the "
@@ -437,7 +444,7 @@ berth_status berth_verify_per_op(berth_arena *arena, const char *model_path, con
                                  "operations: give the model",
                                  model_path);
     berth_test_data data;
-    BERTH_TRY(berth_test_data_read(arena, model_path, folder, &data));
+    BERTH_TRY(berth_test_data_read(arena, model_path, options->model.import.limits, folder, &data));
     berth_model_options model_options = options->model;
     model_options.import.inputs = data.inputs;
     model_options.import.input_count = data.input_count;

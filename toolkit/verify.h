@@ -21,10 +21,12 @@ typedef struct berth_test_data {
     const berth_test_value *output_values;
 } berth_test_data;
 
-// Reads a folder for a model (ONNX or program file). Everything lives in `arena`.
+// Reads a folder for a model (ONNX or program file, which is read within `limits`; NULL = the readers' own). Everything lives
+// in `arena`.
 // Errors: NOT_FOUND (no such folder or file), those of tensor files and import.
 BERTH_MUST_USE berth_status berth_test_data_read(berth_arena *arena, const char *model_path,
-                                                 const char *folder, berth_test_data *out_data);
+                                                 const berth_limits *limits, const char *folder,
+                                                 berth_test_data *out_data);
 
 typedef struct berth_verify_output {
     const char *name;

@@ -122,28 +122,42 @@ static berth_status add_input(inputs_job *job, const char *name, const berth_ten
     return BERTH_OK;
 }
 
-// The input's type and shape, and exactly so many bytes.
+// What --dim and --shape say of an open dimension; -1 = nothing.
+static int64_t given_extent(const inputs_job *job, const berth_cli_port *port, int d) {
+    const char *place = berth_arena_printf(job->cli->arena, "%s.%d", port->name, d);
+    for (uint32_t k = 0; k < job->dims.count; ++k) {
+        const berth_cli_dim *dim = &job->dims.data[k];
+        bool named = port->dim_names[d] && strcmp(dim->name, port->dim_names[d]) == 0;
+        if (named || strcmp(dim->name, place) == 0) return dim->extent;
+    }
+    return -1;
+}
+
+// The input's type and shape, and exactly so many bytes. One open dimension is as long as the bytes reach.
 static berth_status read_raw(inputs_job *job, const berth_cli_port *port, berth_mapping file,
                              berth_tensor *out) {
     *out = (berth_tensor){.dtype = port->dtype, .rank = port->rank};
-    bool open = port->rank < 0;
+    int open_count = 0, open = 0;
     for (int d = 0; d < port->rank; ++d) {
-        out->dims[d] = port->dims[d];
-        for (uint32_t k = 0; k < job->dims.count && out->dims[d] < 0; ++k)
-            if (strcmp(job->dims.data[k].name,
-                       berth_arena_printf(job->cli->arena, "%s.%d", port->name, d)) == 0)
-                out->dims[d] = job->dims.data[k].extent;
-        open |= out->dims[d] < 0;
+        out->dims[d] = port->dims[d] >= 0 ? port->dims[d] : given_extent(job, port, d);
+        if (out->dims[d] >= 0) continue;
+        open = d;
+        ++open_count;
+        out->dims[d] = 1;
     }
-    if (open)
+    if (port->rank < 0 || open_count > 1)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "raw bytes have no shape, and that of \"%s\" is open: give it as "
-                                 "--shape %s=...",
+                                 "--shape %s=..., or all but one of its dimensions with --dim",
                                  port->name, port->name);
     int64_t element_count = 0;
     size_t size_bytes = 0;
     BERTH_TRY(
         berth_shape_size_bytes(out->dtype, out->rank, out->dims, &element_count, &size_bytes));
+    if (open_count && size_bytes && file.size_bytes % size_bytes == 0) {
+        out->dims[open] = (int64_t)(file.size_bytes / size_bytes);
+        size_bytes = file.size_bytes;
+    }
     if (size_bytes != file.size_bytes)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "%zu raw bytes, but input \"%s\" needs %zu", file.size_bytes,

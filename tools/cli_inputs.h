@@ -8,8 +8,9 @@
 typedef struct berth_cli_port {
     const char *name;
     berth_dtype dtype;
-    int rank;                      // -1 = the model does not say
-    int64_t dims[BERTH_MAX_RANK];  // -1 = open
+    int rank;                               // -1 = the model does not say
+    int64_t dims[BERTH_MAX_RANK];           // -1 = open
+    const char *dim_names[BERTH_MAX_RANK];  // of the open ones; NULL = none
 } berth_cli_port;
 
 // The inputs of cli->model, in its order; in the command's arena. Inside berth_arena_try. Errors: those of

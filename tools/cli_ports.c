@@ -27,7 +27,11 @@ static void add_model_ports(port_list *list, const berth_model_info *info) {
         berth_cli_port port = {.name = berth_arena_strdup(list->arena, input->name),
                                .dtype = input->dtype,
                                .rank = input->rank};
-        for (int d = 0; d < port.rank; ++d) port.dims[d] = input->dims[d].extent;
+        for (int d = 0; d < port.rank; ++d) {
+            port.dims[d] = input->dims[d].extent;
+            if (input->dims[d].name)
+                port.dim_names[d] = berth_arena_strdup(list->arena, input->dims[d].name);
+        }
         berth_vec_push(list->arena, &list->ports, port);
     }
 }
@@ -46,13 +50,22 @@ static berth_status add_ports(void *user) {
     return BERTH_OK;
 }
 
+static berth_status read_info(const berth_cli_model *cli, berth_model_info **out_info) {
+    berth_compiler *compiler = NULL;
+    BERTH_TRY(berth_compiler_create(&compiler));
+    berth_status status = berth_compiler_set(compiler, "limits", cli->limits);
+    if (!status) status = berth_compiler_read_model(compiler, cli->model, out_info);
+    berth_compiler_destroy(compiler);
+    return status;
+}
+
 berth_status berth_cli_ports(berth_cli_model *cli, const berth_cli_port **out_ports,
                              uint32_t *out_count) {
     ports_job job = {.list = {.arena = cli->arena}};
     berth_status status =
         berth_program_file_is(cli->model)
             ? berth_program_open_limited(cli->model, NULL, cli->limits, &job.program)
-            : berth_model_info_read(cli->model, &job.info);
+            : read_info(cli, &job.info);
     if (!status) status = berth_arena_try(cli->arena, add_ports, &job);
     berth_program_release(job.program);
     berth_model_info_free(job.info);

@@ -144,25 +144,44 @@ berth_status berth_model_info_read(const char *path, berth_model_info **out_info
     return read_file(path, &options, out_info);
 }
 
+static berth_status reading_options(berth_compiler *compiler, berth_model_options *options) {
+    BERTH_TRY(berth_api__compiler_options(compiler, options));
+    options->import.default_batch = 0;  // the model as it is
+    return BERTH_OK;
+}
+
 berth_status berth_compiler_read_model(berth_compiler *compiler, const char *path,
                                        berth_model_info **out_info) {
     berth_model_options options;
     *out_info = NULL;
-    BERTH_TRY(berth_api__compiler_options(compiler, &options));
-    options.import.default_batch = 0;  // the model as it is
+    BERTH_TRY(reading_options(compiler, &options));
     return read_file(path, &options.import, out_info);
+}
+
+static berth_status read_memory(const void *data, size_t size_bytes, const char *folder,
+                                const berth_import_options *options, berth_model_info **out_info) {
+    berth_arena *scratch = NULL;
+    berth_module *module = NULL;
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
+    berth_status status = berth_onnx_import_memory(scratch, data, size_bytes, "the model in memory",
+                                                   folder, options, &module);
+    return info_of(status, scratch, module, out_info);
 }
 
 berth_status berth_model_info_parse(const void *data, size_t size_bytes, const char *folder,
                                     berth_model_info **out_info) {
-    *out_info = NULL;
-    berth_arena *scratch = NULL;
-    berth_module *module = NULL;
     const berth_import_options options = {.dims = NULL};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
-    berth_status status = berth_onnx_import_memory(scratch, data, size_bytes, "the model in memory",
-                                                   folder, &options, &module);
-    return info_of(status, scratch, module, out_info);
+    *out_info = NULL;
+    return read_memory(data, size_bytes, folder, &options, out_info);
+}
+
+berth_status berth_compiler_parse_model(berth_compiler *compiler, const void *data,
+                                        size_t size_bytes, const char *folder,
+                                        berth_model_info **out_info) {
+    berth_model_options options;
+    *out_info = NULL;
+    BERTH_TRY(reading_options(compiler, &options));
+    return read_memory(data, size_bytes, folder, &options.import, out_info);
 }
 
 void berth_model_info_free(berth_model_info *info) {

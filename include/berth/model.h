@@ -47,10 +47,16 @@ BERTH_API BERTH_MUST_USE berth_status berth_model_info_read(const char *path,
 BERTH_API BERTH_MUST_USE berth_status berth_model_info_parse(const void *data, size_t size_bytes,
                                                              const char *folder,
                                                              berth_model_info **out_info);
-// The same of a file with the compiler's extents of dimensions and its messages (<berth/compile.h>).
+// The same of a file with the compiler's extents of dimensions, limits and messages (<berth/compile.h>).
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_read_model(berth_compiler *compiler,
                                                                 const char *path,
                                                                 berth_model_info **out_info);
+// The same of an ONNX model in memory, as berth_model_info_parse.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_parse_model(berth_compiler *compiler,
+                                                                 const void *data,
+                                                                 size_t size_bytes,
+                                                                 const char *folder,
+                                                                 berth_model_info **out_info);
 BERTH_API void berth_model_info_free(berth_model_info *info);  // NULL is fine
 
 BERTH_API uint32_t berth_model_info_input_count(const berth_model_info *info);

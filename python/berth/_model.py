@@ -75,14 +75,14 @@ class Model:
         self._fallbacks = tuple(fallbacks)
         self._source, self._folder = model, folder
         self._compile_options = (target, dict(dims or {}), dict(constants or {}), tuple(pins), progress, message, options)
-        self._program = _open_program(model)
+        self._program = _open_program(model, options.get("limits"))
         if self._program:
             self._check_no_compile_options()
             self.inputs, self.outputs = self._program.inputs, self._program.outputs
             if self._program.executor == "vm":
                 self._dynamic = self._program.load_dynamic(threads)
             return
-        info = ModelInfo(model, folder)
+        info = ModelInfo(model, folder, options.get("limits"))
         self._all_inputs = info.inputs
         self._check_names(dims or {}, constants or {})
         self.inputs = [_with_dims(p, dims or {}) for p in info.inputs if p.name not in (constants or {})]
@@ -101,7 +101,7 @@ class Model:
 
     def _check_no_compile_options(self):
         target, dims, constants, pins, _, _, options = self._compile_options
-        if target or dims or constants or pins or options or self._fallbacks:
+        if target or dims or constants or pins or set(options) - {"limits"} or self._fallbacks:
             raise BerthError("INVALID_ARGUMENT", "a program is compiled already: target, dims, constants, pins and other "
                              "options of the compiler are for models")
 
@@ -327,12 +327,16 @@ def _with_dims(port, dims):
     return port._replace(shape=shape)
 
 
-def _open_program(model):
+def _open_program(model, limits=None):
     """The program, where `model` is a program, or a file or bytes that hold one; None for models."""
     if isinstance(model, Program):
         return model
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return Program.from_bytes(model) if bytes(model[:len(_MAGIC)]) == _MAGIC else None
+        if bytes(model[:len(_MAGIC)]) != _MAGIC:
+            return None
+        if limits:
+            raise BerthError("UNSUPPORTED", "limits of a program in memory; they are for models, and for files of programs")
+        return Program.from_bytes(model)
     try:
         with open(model, "rb") as file:
             is_program = file.read(len(_MAGIC)) == _MAGIC
@@ -340,7 +344,7 @@ def _open_program(model):
         raise BerthError("NOT_FOUND", f'cannot open "{os.fspath(model)}": no such file') from None
     except OSError as error:
         raise BerthError("IO", f'cannot open "{os.fspath(model)}": {error.strerror}') from None
-    return Program.open(model) if is_program else None
+    return Program.open(model, limits=limits) if is_program else None
 
 
 def load(model, target=None, **options):
@@ -356,6 +360,7 @@ def load(model, target=None, **options):
                 code, and a new one costs no run of the C compiler, mostly
     threads:    of the processor per session; 0 = all cores
     progress, message: functions called while compiling
+    limits:     of what is read, "bytes=64MiB,items=10000,depth=50,time=5s" (docs/limits.md); for who does not trust a file
     others:     options of the compiler (include/berth/compile.h): strategy, objective, jobs, ...
     """
     return Model(model, target, **options)

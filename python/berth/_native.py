@@ -98,8 +98,7 @@ RUN_SIDE = {
     "berth_device_list_driver_count": (c_uint32, [_P]),
     "berth_device_list_driver_at": (POINTER(DriverFacts), [_P, c_uint32]),
     "berth_driver_load": (STATUS, [c_char_p, POINTER(c_char_p)]),
-    "berth_program_open": (STATUS, [c_char_p, _OUT]),
-    "berth_program_open_signed": (STATUS, [c_char_p, c_char_p, _OUT]),
+    "berth_program_open_limited": (STATUS, [c_char_p, c_char_p, c_char_p, _OUT]),
     "berth_program_open_memory": (STATUS, [c_char_p, c_size_t, _OUT]),
     "berth_program_save": (STATUS, [_P, c_char_p]),
     "berth_program_release": (None, [_P]),
@@ -153,8 +152,8 @@ RUN_SIDE = {
     "berth_results_keys": (POINTER(Tensor), [_P, c_uint32, c_uint32]),
 }
 COMPILER = {
-    "berth_model_info_read": (STATUS, [c_char_p, _OUT]),
-    "berth_model_info_parse": (STATUS, [c_char_p, c_size_t, c_char_p, _OUT]),
+    "berth_compiler_read_model": (STATUS, [_P, c_char_p, _OUT]),
+    "berth_compiler_parse_model": (STATUS, [_P, c_char_p, c_size_t, c_char_p, _OUT]),
     "berth_model_info_free": (None, [_P]),
     "berth_model_info_input_count": (c_uint32, [_P]),
     "berth_model_info_output_count": (c_uint32, [_P]),

@@ -101,11 +101,11 @@ class Program:
                         for i in range(run.berth_program_device_count(pointer))]
 
     @classmethod
-    def open(cls, path, key=None):
-        """Opens a program file; with `key`, only if it is signed with the key whose public half is in that file."""
-        if key is None:
-            return cls(Handle(run.berth_program_open, run.berth_program_release, path_bytes(path)))
-        return cls(Handle(run.berth_program_open_signed, run.berth_program_release, path_bytes(path), path_bytes(key)))
+    def open(cls, path, key=None, limits=None):
+        """Opens a program file; with `key`, only if it is signed with the key whose public half is in that file; within `limits`
+        (docs/limits.md): "bytes=64MiB,items=10000,time=5s"."""
+        return cls(Handle(run.berth_program_open_limited, run.berth_program_release, path_bytes(path),
+                          path_bytes(key) if key else None, limits.encode() if limits else None))
 
     @classmethod
     def from_bytes(cls, data):
@@ -275,16 +275,18 @@ class Session:
 
 
 class ModelInfo:
-    """What a model takes and gives, before it is compiled. `model`: a path, or an ONNX model's bytes."""
+    """What a model takes and gives, before it is compiled. `model`: a path, or an ONNX model's bytes. `limits`: of what is read
+    (docs/limits.md)."""
 
-    def __init__(self, model, folder=None):
-        library = _native.compiler()
+    def __init__(self, model, folder=None, limits=None):
+        library, compiler = _native.compiler(), Compiler(limits=limits)
         if isinstance(model, (bytes, bytearray, memoryview)):
             data = bytes(model)
-            held = Handle(library.berth_model_info_parse, library.berth_model_info_free, data, len(data),
-                          path_bytes(folder) if folder else None)
+            held = Handle(compiler._bound(library.berth_compiler_parse_model), library.berth_model_info_free, data,
+                          len(data), path_bytes(folder) if folder else None)
         else:
-            held = Handle(library.berth_model_info_read, library.berth_model_info_free, path_bytes(model))
+            held = Handle(compiler._bound(library.berth_compiler_read_model), library.berth_model_info_free,
+                          path_bytes(model))
         pointer = held.pointer
         self.inputs = [_arrays.port_of_value(library.berth_model_info_input(pointer, i).contents)
                        for i in range(library.berth_model_info_input_count(pointer))]

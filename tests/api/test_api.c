@@ -188,6 +188,11 @@ Test(api, limits_of_a_model) {
     assert_fails(berth_compiler_compile_file(compiler, MODEL, &program), BERTH_OUT_OF_RANGE,
                  "more than 1 nodes");
     assert_fails(berth_compiler_read_model(compiler, MODEL, &info), BERTH_OUT_OF_RANGE, "items=1");
+    size_t size_bytes = 0;
+    void *bytes = read_file(MODEL, &size_bytes);
+    assert_fails(berth_compiler_parse_model(compiler, bytes, size_bytes, NULL, &info),
+                 BERTH_OUT_OF_RANGE, "items=1");
+    free(bytes);
     // No C compiler is as fast; nothing is kept, so that there is one to run.
     assert_ok(berth_compiler_set(compiler, "limits", "time=1ms"));
     assert_fails(berth_compiler_compile_file(compiler, MODEL, &program), BERTH_DEADLINE_EXCEEDED,

@@ -107,7 +107,19 @@ class Inputs(unittest.TestCase):
         got = self.run_model([('a', TensorProto.FLOAT, ['n', 'm'])], '--input', 'a=' + self.path('a.raw'), '--shape', 'a=2x3')
         np.testing.assert_array_equal(got['a'], a)
         self.fails('24 raw bytes, but input "a" needs 28', [('a', TensorProto.FLOAT, [7])], '--input', self.path('a.raw'))
-        self.fails('is open', [('a', TensorProto.FLOAT, ['n'])], '--input', self.path('a.raw'))
+        self.fails('is open', [('a', TensorProto.FLOAT, ['n', 'm'])], '--input', self.path('a.raw'))
+
+    def test_raw_of_open_dimensions(self):
+        """What --dim says, by name or by place, and the one that is left from the number of bytes."""
+        a = self.rng.random((2, 3), dtype=np.float32)
+        a.tofile(self.path('a.raw'))
+        for dims in (['--dim', 'n=2', '--dim', 'm=3'], ['--dim', 'm=3'], ['--dim', 'a.0=2']):
+            got = self.run_model([('a', TensorProto.FLOAT, ['n', 'm'])], '--input', self.path('a.raw'), *dims)
+            np.testing.assert_array_equal(got['a'], a)
+        got = self.run_model([('a', TensorProto.FLOAT, [None, 3])], '--input', self.path('a.raw'))
+        np.testing.assert_array_equal(got['a'], a)
+        self.fails('24 raw bytes, but input "a" needs 16', [('a', TensorProto.FLOAT, ['n', 4])], '--input', self.path('a.raw'))
+        self.fails('24 raw bytes, but input "a" needs 12', [('a', TensorProto.FLOAT, ['n', 3])], '--input', self.path('a.raw'), '--dim', 'n=1')
 
     def test_shape(self):
         inputs = [('a', TensorProto.FLOAT, ['n', 3, 'h', 'w'])]

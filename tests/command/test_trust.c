@@ -129,11 +129,17 @@ Test(trust, signed_programs) {
 // What a file may have is one item, byte or level less than it has.
 Test(trust, limits_of_files) {
     static const char *const commands[] = {
-        "inspect " MODEL " --limits items=1", "run " MODEL " --limits bytes=10",
+        "inspect " MODEL " --limits items=1",
+        "run " MODEL " --limits bytes=10",
         "plan " MODEL " --limits bytes=10,time=1m",
+        "verify " MODEL " --data . --limits items=1",
+        "run " MODEL " --input README.md --limits items=1",
         "memory solve tests/fuzz/corpus/memory_problem/chain.csv --limits items=1"};
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); ++i)
         berth_run_fails(commands[i], 1, "raise it for a file that you trust");
+    cr_expect_eq(shell("$B build " DIGITS " -o $W/p.berth"), 0);
+    cr_expect_eq(shell("$B verify $W/p.berth --data $W --limits bytes=1KiB"), 1);
+    cr_expect(log_has("the limit is bytes=1024"));
     berth_run_fails("inspect " MODEL " --limits items", 2, "--limits: limits are bytes=");
     berth_run_fails("memory solve m.csv --limits items=x", 2, "limit items takes a number");
     berth_run_fails("place m.json --limits depth=1000", 2, "1 to 500");

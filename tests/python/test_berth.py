@@ -516,6 +516,29 @@ class Programs(unittest.TestCase):
         with Fails(self, "CANCELLED"):
             compiler.compile(DIGITS)
 
+    def test_limits(self):
+        """Of models and programs, from files and from memory: what is read first is read within them."""
+        with open(DIGITS, "rb") as file:
+            data = file.read()
+        for model in (DIGITS, data):
+            for make in (berth.load, berth.plan, lambda model, limits: berth.ModelInfo(model, limits=limits)):
+                with Fails(self, "OUT_OF_RANGE", "items=1"):
+                    make(model, limits="items=1")
+        with Fails(self, "INVALID_ARGUMENT", "limits are"):
+            berth.load(DIGITS, limits="size=1")
+        program = berth.load(DIGITS, dims={"batch": 1}, limits="bytes=1MiB,time=5m").program()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "digits.berth")
+            program.save(path)
+            with Fails(self, "OUT_OF_RANGE", "bytes=1024"):
+                berth.load(path, limits="bytes=1KiB")
+            with Fails(self, "OUT_OF_RANGE", "items=1"):
+                berth.Program.open(path, limits="items=1")
+            images, labels = digits()
+            self.assertEqual(berth.load(path, limits="bytes=1MiB")(images[:1]).argmax(), labels[0])
+            with open(path, "rb") as file, Fails(self, "UNSUPPORTED", "in memory"):
+                berth.load(file.read(), limits="bytes=1KiB")
+
     def test_two_devices(self):
         if "opencl:0" not in [device.device for device in berth.devices()]:
             self.skipTest("no OpenCL device")
