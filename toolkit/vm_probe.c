@@ -9,38 +9,6 @@
 // operands are worked through in blocks), and two groups as examples of the forms that a rest makes.
 static const int64_t more[BERTH_VM_PROBES] = {64, 192, 512, 100, 164, 612, 37, 101};
 
-static int64_t look_up(void *user, const char *name) {
-    const berth_vm_symbols *symbols = user;
-    for (uint32_t i = 0; i < symbols->count; ++i)
-        if (strcmp(symbols->data[i].name, name) == 0) return symbols->data[i].extent;
-    return BERTH_DIM_UNKNOWN;
-}
-
-berth_vm_symbols berth_vm_symbols_of(const berth_module *module, berth_vm_value *const *inputs,
-                                     berth_arena *arena) {
-    berth_vm_symbols made = {0};
-    const berth_graph *graph = berth_graph_get(module, berth_module_find_function(module, "main"));
-    const berth_region *root = &graph->regions.data[0];
-    for (uint32_t i = 0; i < root->params.count; ++i) {
-        const berth_type *type =
-            berth_type_get(module, graph->values.data[root->params.data[i]].type);
-        if (inputs[i]->kind != BERTH_VM_VALUE_TENSOR || type->kind != BERTH_TYPE_TENSOR ||
-            type->rank != inputs[i]->tensor.rank)
-            continue;
-        for (int d = 0; d < type->rank; ++d) {
-            int64_t dim = type->dims[d];
-            if (!berth_dim_is_symbol(dim) || dim == BERTH_DIM_UNKNOWN ||
-                berth_dim_is_expression(module, dim))
-                continue;
-            const char *name = berth_module_str(module, berth_dim_symbol_name(dim));
-            if (look_up(&made, name) != BERTH_DIM_UNKNOWN) continue;
-            berth_vm_symbol symbol = {name, inputs[i]->tensor.dims[d]};
-            berth_vec_push(arena, &made, symbol);
-        }
-    }
-    return made;
-}
-
 // Those of more than 1 with other extents. False: there are none.
 static bool move(const berth_vm_symbols *symbols, int64_t add, berth_vm_symbols *out,
                  berth_arena *arena) {
@@ -75,9 +43,10 @@ const berth_tensor *berth_vm_probe(const berth_module *module, const berth_vm_se
             int64_t now = 0, dim = type->dims[d];
             if (!berth_dim_is_symbol(dim)) continue;
             if (dim == BERTH_DIM_UNKNOWN ||
-                !berth_dim_evaluate(module, dim, look_up, &here, arena, &now) ||
+                !berth_dim_evaluate(module, dim, berth_vm_symbols_find, &here, arena, &now) ||
                 now != inputs[i].dims[d] ||
-                !berth_dim_evaluate(module, dim, look_up, &moved, arena, &made[i].dims[d]))
+                !berth_dim_evaluate(module, dim, berth_vm_symbols_find, &moved, arena,
+                                    &made[i].dims[d]))
                 return NULL;
         }
     }

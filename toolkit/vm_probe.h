@@ -7,24 +7,9 @@
 #include "base/arena.h"
 #include "base/tensor.h"
 #include "compiler/vm/vm.h"
-#include "executor/vm_value.h"
+#include "toolkit/vm_symbols.h"
 
 #define BERTH_VM_PROBES 8u  // shapes that can be asked for: 0 to BERTH_VM_PROBES - 1
-
-// Symbols of the dimensions of @main's inputs, with what they are in a run.
-typedef struct berth_vm_symbol {
-    const char *name;  // borrowed from the module
-    int64_t extent;
-} berth_vm_symbol;
-
-typedef struct berth_vm_symbols {
-    berth_vm_symbol *data;
-    uint32_t count, capacity;
-} berth_vm_symbols;
-
-// Of a run with these inputs, one per parameter of @main. Inside berth_arena_try of `arena`.
-berth_vm_symbols berth_vm_symbols_of(const berth_module *module, berth_vm_value *const *inputs,
-                                     berth_arena *arena);
 
 // A segment's inputs where all symbols of more than 1 have other extents: types and shapes alone, without
 // data. `inputs`: in the run that `symbols` are of. NULL where none can be told: no such symbol, dimensions

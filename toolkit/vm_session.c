@@ -41,6 +41,7 @@ struct berth_vm_session {
     berth_vm_report report;
     const berth_vm_piece *on_host;  // the first that ran there and is no arithmetic; or NULL
     bool several_sizes;             // kernels serve several sizes from a segment's first shape on
+    bool has_relations;             // of dimensions of inputs: every run checks them
     berth_vm_value *const *run_inputs;  // of the run in progress
     bool *noted;                        // per segment: its other shapes were asked for
     uint32_t noted_count;
@@ -358,6 +359,7 @@ static berth_status load(void *user) {
     s->compile.progress = NULL;
     s->compile.generic_kernels = s->generic_kernels;
     s->compile.packed_store = s->packed_store;
+    s->has_relations = berth_vm_has_relations(s->module);
     BERTH_TRY(berth_vm_emit(s->module, job->options->compile.log, &s->code));
     if (is_one_memory(s->target)) s->parts = berth_vm_parts_create(s->arena, s->module, &s->code);
     return berth_packed_store_trust(s->packed_store, s->module);
@@ -478,6 +480,7 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
     const berth_vm_program *program = session->code.program;
     for (uint32_t i = 0; i < program->output_count; ++i) outputs[i] = NULL;
     BERTH_TRY(berth_vm_check_inputs(program, inputs));
+    if (session->has_relations) BERTH_TRY(berth_vm_check_relations(session->module, inputs));
     berth_vm_machine machine = {.allocator = berth_allocator_system(),
                                 .user = session,
                                 .run_segment = run_segment,

@@ -24,18 +24,22 @@ static berth_compiler *make_compiler(void) {
     return compiler;
 }
 
-static berth_dynamic *load_doubling(void) {
+static berth_dynamic *load(const char *text) {
     char path[] = "/tmp/berth-dynamic-XXXXXX";
     berth_dynamic *dynamic = NULL;
     int file = mkstemp(path);
     cr_assert_geq(file, 0);
-    cr_assert_eq(write(file, doubling, strlen(doubling)), (ssize_t)strlen(doubling));
+    cr_assert_eq(write(file, text, strlen(text)), (ssize_t)strlen(text));
     close(file);
     berth_compiler *compiler = make_compiler();
     assert_ok(berth_compiler_load_dynamic_file(compiler, path, 1, &dynamic));
     berth_compiler_destroy(compiler);
     unlink(path);
     return dynamic;
+}
+
+static berth_dynamic *load_doubling(void) {
+    return load(doubling);
 }
 
 static berth_results *run(berth_dynamic *dynamic, float *x, int64_t length, int64_t times) {
@@ -60,6 +64,37 @@ Test(dynamic, loops_and_shapes) {
             cr_assert_eq(y->dims[0], length);
             for (int64_t i = 0; i < length; ++i)
                 cr_assert_eq(((float *)y->data)[i], x[i] * (float)(1 << times));
+            berth_results_free(results);
+        }
+    berth_dynamic_destroy(dynamic);
+}
+
+// A decoder's mask: one longer than the cache. Any other length is refused, also where the operations would take it
+// (they broadcast a single element).
+Test(dynamic, dimensions_that_follow_from_others_are_checked) {
+    berth_dynamic *dynamic = load("module \"m\"\n"
+                                  "graph @main(%past: f32[N], %new: f32[1], %mask: f32[N+1]) {\n"
+                                  "  %all = concat(%past, %new) {axis = 0}\n"
+                                  "  %y = add(%all, %mask)\n  return %y\n}\n");
+    float past[4] = {1, 2, 3, 4}, one = 5, mask[5] = {10, 20, 30, 40, 50};
+    for (int64_t length = 4; length >= 1; --length)
+        for (int64_t given = 1; given <= 5; ++given) {
+            const berth_tensor inputs[3] = {{BERTH_DTYPE_F32, 1, {length}, past},
+                                            {BERTH_DTYPE_F32, 1, {1}, &one},
+                                            {BERTH_DTYPE_F32, 1, {given}, mask}};
+            berth_results *results = NULL;
+            berth_status status = berth_dynamic_run(dynamic, inputs, 3, &results);
+            if (given != length + 1) {
+                char wanted[100];
+                snprintf(wanted, sizeof(wanted),
+                         "input \"mask\": dimension 0 is %d, but N+1 makes it %d", (int)given,
+                         (int)length + 1);
+                assert_fails(status, BERTH_INCOMPATIBLE, wanted);
+                continue;
+            }
+            assert_ok(status);
+            const berth_tensor *y = berth_results_item(results, 0, 0);
+            cr_assert_eq(((float *)y->data)[length], one + mask[length]);
             berth_results_free(results);
         }
     berth_dynamic_destroy(dynamic);
