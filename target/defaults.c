@@ -6,6 +6,10 @@
 
 #include "target/internal.h"
 
+// Of processor cores, whichever driver they are reached by.
+static const int64_t usual_clock_hz = 2000000000;
+static const double usual_bandwidth = 2e10;
+
 // Numbers come in as -1 where the target says nothing.
 static void set(int64_t *field, int64_t value) {
     if (*field < 0) *field = value;
@@ -50,6 +54,14 @@ static double cpu_flops(const berth_target *target) {
     return cores * (double)target->clock_hz * lanes * 2 * (two_units ? 2 : 1);
 }
 
+// Dot products of four 8-bit integers per lane start as often as multiply-adds of f32 (AVX-512 VNNI,
+// AVX-VNNI, Armv8.2 dot product).
+static bool has_dot_products(const berth_target *target) {
+    return berth_target_has_feature(target, "avx512vnni") ||
+           berth_target_has_feature(target, "avxvnni") ||
+           berth_target_has_feature(target, "dotprod");
+}
+
 // Microcontrollers: no caches, and memory that answers about one word per cycle.
 static bool is_microcontroller(const char *arch) {
     static const char *const names[] = {"armv6-m",   "armv7-m", "armv7e-m", "armv8-m",
@@ -74,15 +86,19 @@ static void fill_cpu(berth_target *target) {
     if (is_microcontroller(target->arch)) fill_microcontroller(target);
     set(&target->cores, target->threads > 0 ? target->threads : 4);
     set(&target->threads, target->cores);
-    set(&target->clock_hz, 2000000000);
+    set(&target->clock_hz, usual_clock_hz);
     set(&target->vector_bits, vector_bits_of(target));
     set(&target->l1_bytes, 32 << 10);
     set(&target->l2_bytes, 256 << 10);
     set(&target->cache_line_bytes, 64);
-    set(&target->dispatch_ns, 1000);
+    // Starting a kernel is a few calls and checks, about 200 cycles.
+    set(&target->dispatch_ns,
+        200 * (int64_t)1000000000 / (target->clock_hz > 0 ? target->clock_hz : 1));
     set_real(&target->peak_flops[BERTH_DTYPE_F32], cpu_flops(target));
+    if (has_dot_products(target))
+        set_real(&target->peak_flops[BERTH_DTYPE_I8], 4 * target->peak_flops[BERTH_DTYPE_F32]);
     set(&target->memory_capacity_bytes, (int64_t)8 << 30);
-    set_real(&target->memory_bandwidth_bytes_per_s, 2e10);
+    set_real(&target->memory_bandwidth_bytes_per_s, usual_bandwidth);
 }
 
 typedef struct gpu_defaults {
@@ -94,8 +110,8 @@ typedef struct gpu_defaults {
 
 static void fill_gpu(berth_target *target, const gpu_defaults *d) {
     set(&target->compute_units, d->compute_units);
-    set(&target->clock_hz, d->clock_hz);
     bool on_cpu = is_cpu_arch(target->arch);  // OpenCL on processor cores
+    set(&target->clock_hz, on_cpu ? usual_clock_hz : d->clock_hz);
     set(&target->vector_bits, on_cpu ? vector_bits_of(target) : 32);
     set(&target->subgroup_size, on_cpu ? 1 : 32);
     set(&target->max_group_size, d->max_group_size);
@@ -109,7 +125,7 @@ static void fill_gpu(berth_target *target, const gpu_defaults *d) {
                               (double)d->lanes_per_unit * 2;
     set_real(&target->peak_flops[BERTH_DTYPE_F32], f32);
     set(&target->memory_capacity_bytes, d->memory_capacity_bytes);
-    set_real(&target->memory_bandwidth_bytes_per_s, d->memory_bandwidth);
+    set_real(&target->memory_bandwidth_bytes_per_s, on_cpu ? usual_bandwidth : d->memory_bandwidth);
     set_real(&target->link_bandwidth_bytes_per_s, d->link_bandwidth);
 }
 

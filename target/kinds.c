@@ -167,6 +167,8 @@ double berth_target_peak(const berth_target *target, berth_dtype dtype) {
     double f32 = target->peak_flops[BERTH_DTYPE_F32];
     if (dtype > BERTH_DTYPE_NONE && dtype < BERTH_DTYPE_COUNT && target->peak_flops[dtype] > 0)
         return target->peak_flops[dtype];
+    if (dtype == BERTH_DTYPE_U8 && target->peak_flops[BERTH_DTYPE_I8] > 0)
+        return target->peak_flops[BERTH_DTYPE_I8];
     size_t size_bytes = berth_dtype_size_bytes(dtype);
     return size_bytes == 8 ? f32 / 2 : f32;
 }

@@ -44,14 +44,16 @@ json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts
     put_text(arena, object, "kind", berth_device_kind_name(device->kind));
     put_text(arena, object, "model", device->model);
     put_text(arena, object, "arch", device->arch);
-    if (*device->arch && strcmp(device->arch, machine->arch) == 0) {  // the processor's own cores
+    bool own_cores = *device->arch && strcmp(device->arch, machine->arch) == 0;
+    if (own_cores) {
         put_int(arena, object, "l1_bytes", machine->l1_bytes);
         put_int(arena, object, "l2_bytes", machine->l2_bytes);
         put_int(arena, object, "cache_line_bytes", machine->cache_line_bytes);
         put_features(arena, object, machine);
     }
     put_int(arena, object, "compute_units", device->compute_units);
-    put_int(arena, object, "clock_hz", device->clock_hz);
+    put_int(arena, object, "clock_hz",
+            own_cores && device->clock_hz <= 0 ? machine->clock_hz : device->clock_hz);
     put_int(arena, object, "subgroup_size", device->subgroup_size);
     put_int(arena, object, "max_group_size", device->max_group_size);
     put_int(arena, object, "local_memory_bytes", device->local_memory_bytes);

@@ -16,6 +16,7 @@ typedef struct builder {
     berth_sim_load load;
     berth_simulation *out;
     berth_sim_task *tasks;
+    double constant_bytes;  // of the whole program
 } builder;
 
 // ---- times --------------------------------------------------------------------------------------
@@ -23,7 +24,8 @@ typedef struct builder {
 static double work_ns(const builder *b, uint32_t device, const berth_work *work,
                       double constant_bytes) {
     berth_cost_figure figure;
-    return berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work, constant_bytes,
+    berth_cost_constants constants = {.bytes = constant_bytes, .run_bytes = b->constant_bytes};
+    return berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work, constants,
                               &figure);
 }
 
@@ -201,6 +203,9 @@ berth_status berth_model_simulate(berth_arena *arena, const berth_model *model,
                  .target = berth_model_target(model),
                  .load = *load,
                  .out = out_simulation};
+    for (uint32_t i = 0; i < b.program->pool_count; ++i)
+        if (b.program->pools[i].usage == BERTH_POOL_CONSTANT)
+            b.constant_bytes += (double)b.program->pools[i].size_bytes;
     return berth_arena_try(arena, build, &b);
 }
 

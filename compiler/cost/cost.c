@@ -7,10 +7,6 @@
 #include "compiler/lower/lower.h"
 #include "compiler/rules.h"
 
-// Fraction of the peak that generated kernels reach on large problems; the rest of the roofline is a
-// lower bound.
-static const double usual_efficiency = 0.7;
-
 // Times of the operations of @main on one device, by the kernels that hold them.
 typedef struct device_times {
     bool tried;  // to find the kernels
@@ -53,20 +49,8 @@ static double constant_bytes(const berth_module *module, const berth_graph *grap
     return bytes;
 }
 
-// Where constants are in a memory of their own, they come from there.
-static double memory_seconds(const berth_multi_target *target, uint32_t device, double bytes,
-                             double constants) {
-    const berth_target_device *on = &target->devices[device];
-    double bandwidth = target->memories[on->own_memory].bandwidth_bytes_per_s;
-    double constant_bandwidth = target->memories[on->constant_memory].bandwidth_bytes_per_s;
-    double apart = on->constant_memory != on->own_memory ? constants : 0;
-    if (apart > bytes) apart = bytes;
-    return (bandwidth > 0 ? (bytes - apart) / bandwidth : 0) +
-           (constant_bandwidth > 0 ? apart / constant_bandwidth : 0);
-}
-
 double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_table *table,
-                          uint32_t device, const berth_work *work, double constants,
+                          uint32_t device, const berth_work *work, berth_cost_constants constants,
                           berth_cost_figure *out_figure) {
     const berth_target *on = target->devices[device].target;
     *out_figure = BERTH_COST_NONE;
@@ -78,9 +62,7 @@ double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_ta
         if (ns >= 0) return ns;
     }
     *out_figure = BERTH_COST_ANALYTIC;
-    double compute_s = work->flops / (berth_target_peak(on, work->dtype) * usual_efficiency);
-    double memory_s = memory_seconds(target, device, work->bytes, constants);
-    return (compute_s > memory_s ? compute_s : memory_s) * 1e9 + (double)on->dispatch_ns;
+    return berth_cost_roofline_ns(target, device, work, constants);
 }
 
 // ---- operations ---------------------------------------------------------------------------------
@@ -139,8 +121,9 @@ static double single_ns(const cost_model *model, const berth_module *module, ber
     if (op->output_count == 0) return 0;
     berth_arena *scratch = berth_arena_create_child(model->arena);
     berth_work work = berth_work_of_op(module, function, id, scratch);
-    double ns = berth_cost_work_ns(model->target, table_of(model), device, &work,
-                                   constant_bytes(module, graph, op), out_figure);
+    double ns = berth_cost_work_ns(
+        model->target, table_of(model), device, &work,
+        (berth_cost_constants){.bytes = constant_bytes(module, graph, op)}, out_figure);
     berth_arena_destroy(scratch);
     return ns;
 }
@@ -158,11 +141,15 @@ static void find_times(const cost_model *model, const berth_module *module, bert
         out->ns = berth_arena_new_array(model->arena, double, out->count + 1);
         out->figure = berth_arena_new_array(model->arena, berth_cost_figure, out->count + 1);
     }
+    berth_cost_constants constants = {0};
+    for (uint32_t i = 0; out->found && i < groups.count; ++i)
+        constants.run_bytes += groups.data[i].constant_bytes;
     for (uint32_t i = 0; out->found && i < groups.count; ++i) {
         const berth_kernel_group *group = &groups.data[i];
+        constants.bytes = group->constant_bytes;
         berth_cost_figure figure, *held = &out->figure[group->op];
         out->ns[group->op] += berth_cost_work_ns(model->target, table_of(model), device,
-                                                 &group->work, group->constant_bytes, &figure);
+                                                 &group->work, constants, &figure);
         if (figure && (!*held || figure < *held)) *held = figure;  // the least sure
     }
     berth_arena_destroy(scratch);

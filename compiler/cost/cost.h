@@ -1,13 +1,13 @@
 // The compiler's cost model: how long an operation takes on a device of the target. Measured times
-// (cost_table.h) where there are some, else those interpolated from similar work, else a roofline:
-// operations over peak or bytes over bandwidth, whichever is longer, plus a launch (Williams,
-// Waterman and Patterson, "Roofline", 2009). The times are those of the kernels that the compiler
+// (table.h) where there are some, else those interpolated from similar work, else a roofline of the
+// target's figures (roofline.h). The times are those of the kernels that the compiler
 // would make (kernel_groups.h); each belongs to the operation with most of its work, and what is
 // fused to that takes none.
 #ifndef BERTH_COMPILER_COST_COST_H_
 #define BERTH_COMPILER_COST_COST_H_
 
 #include "compiler/compile.h"
+#include "compiler/cost/roofline.h"
 #include "compiler/cost/work.h"
 #include "planner/planner.h"
 
@@ -19,9 +19,9 @@ berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_t
                                          const berth_compile_options *options);
 
 // Time of some work on a device of the target, from what the table (NULL = none) or else the target
-// knows. `constant_bytes`: of work->bytes.
+// knows.
 double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_table *table,
-                          uint32_t device, const berth_work *work, double constant_bytes,
+                          uint32_t device, const berth_work *work, berth_cost_constants constants,
                           berth_cost_figure *out_figure);
 
 #endif  // BERTH_COMPILER_COST_COST_H_

@@ -303,12 +303,17 @@ static const char *class_name(const berth_module *module, const berth_graph *gra
     return berth_op_facts_get(op->kind)->name;
 }
 
+// Of the first operand: integer products have wider sums.
+static berth_dtype dtype_of(const berth_module *module, const berth_graph *graph,
+                            const berth_op *op) {
+    return value_type(module, graph, op->input_count ? op->inputs[0] : op->outputs[0])->dtype;
+}
+
 // ".u8" for other element types than f32, ".plain" for products whose weights are as the model has
 // them.
 static const char *class_of(const berth_module *module, const berth_graph *graph,
                             const berth_op *op, berth_arena *arena) {
-    berth_dtype dtype = value_type(module, graph, op->outputs[0])->dtype;
-    if (op->input_count) dtype = value_type(module, graph, op->inputs[0])->dtype;
+    berth_dtype dtype = dtype_of(module, graph, op);
     bool weighted =
         op->input_count > 1 && (op->kind == BERTH_OP_CONV || op->kind == BERTH_OP_MATMUL);
     bool plain = weighted && !value_type(module, graph, op->inputs[1])->layout;
@@ -367,7 +372,6 @@ berth_work berth_work_of_primitive(const berth_module *module, berth_func_id fun
     writer w = {.module = module, .graph = graph, .text = berth_strbuf_make(arena)};
     berth_work work = {.kind = "", .dtype = BERTH_DTYPE_F32};
     work.bytes = root_bytes(module, graph, arena);
-    if (root->results.count) work.dtype = value_type(module, graph, root->results.data[0])->dtype;
     w.number = berth_arena_new_array(arena, uint32_t, graph->values.count + 1);
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
@@ -375,7 +379,10 @@ berth_work berth_work_of_primitive(const berth_module *module, berth_func_id fun
         add_op(&w, op);
         work.flops += op_flops(module, graph, op);
     }
-    if (anchor != BERTH_NONE) work.kind = class_of(module, graph, &graph->ops.data[anchor], arena);
+    if (anchor != BERTH_NONE) {
+        work.dtype = dtype_of(module, graph, &graph->ops.data[anchor]);
+        work.kind = class_of(module, graph, &graph->ops.data[anchor], arena);
+    }
     work.key = berth_strbuf_text(&w.text);
     return work;
 }
@@ -389,7 +396,7 @@ berth_work berth_work_of_op(const berth_module *module, berth_func_id function, 
     writer w = {.module = module, .graph = graph, .text = berth_strbuf_make(arena), .arena = arena};
     if (graph->ops.data[id].output_count) {
         add_op(&w, &graph->ops.data[id]);
-        work.dtype = value_type(module, graph, graph->ops.data[id].outputs[0])->dtype;
+        work.dtype = dtype_of(module, graph, &graph->ops.data[id]);
         work.kind = class_of(module, graph, &graph->ops.data[id], arena);
     }
     work.key = berth_strbuf_text(&w.text);

@@ -13,7 +13,7 @@ typedef struct berth_work {
     const char *key;    // operators with attributes, shapes, element types and layouts of a fused
                         // chain; no names: equal keys are equal work
     const char *kind;   // similar work, whose times are fitted together: "conv.depthwise", "matmul"
-    berth_dtype dtype;  // of the result: which of a device's peaks is the limit
+    berth_dtype dtype;  // of the first operand: which of a device's peaks is the limit
     double flops;       // multiply-adds count as two
     double bytes;       // read and written at least once
     double given_ns;    // what the rules of the device's kind say (compiler/rules.h); 0 = nothing

@@ -96,3 +96,39 @@ Test(cost, a_quantised_convolution_is_a_convolution) {
                        2.0 * (2 * 4 * 6 * 6) * (5 * 3 * 3), 1e-9);
     berth_arena_destroy(arena);
 }
+
+static double roofline_ns(berth_arena *arena, const char *source, double flops, double bytes,
+                          berth_cost_constants constants) {
+    const berth_work work = {.dtype = BERTH_DTYPE_F32, .flops = flops, .bytes = bytes};
+    return berth_cost_roofline_ns(parse_target(arena, source), 0, &work, constants);
+}
+
+// 512 KiB fit into the second level, 32 MB into none; constants only stay where those of all kernels do.
+Test(cost, bytes_come_from_the_cache_that_holds_them) {
+    static const char source[] =
+        "cpu -cores=1 -clock_hz=2000000000 -vector_bits=256 -l2_bytes=1048576 -l3_bytes=0 "
+        "-dispatch_ns=0 -memory_bandwidth_bytes_per_s=1e10";
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    const berth_cost_constants none = {0}, few = {524288, 524288}, of_many = {524288, 32e6};
+    double from_memory_ns = 524288 / 1e10 * 1e9;
+    cr_expect_float_eq(roofline_ns(arena, source, 1, 32e6, none), 32e6 / 1e10 * 1e9, 1e-6);
+    cr_expect_lt(roofline_ns(arena, source, 1, 524288, none), from_memory_ns / 2);
+    cr_expect_lt(roofline_ns(arena, source, 1, 524288, few), from_memory_ns / 2);
+    cr_expect_float_eq(roofline_ns(arena, source, 1, 524288, of_many), from_memory_ns, 1e-6);
+    berth_arena_destroy(arena);
+}
+
+// A microsecond is over before another core has begun; ten milliseconds are shared.
+Test(cost, small_work_takes_one_core) {
+    static const char one[] = "cpu -cores=1 -peak_flops.f32=1e11 -dispatch_ns=0",
+                      four[] = "cpu -cores=4 -peak_flops.f32=4e11 -dispatch_ns=0";
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    const berth_cost_constants none = {0};
+    cr_expect_float_eq(roofline_ns(arena, four, 1e5, 64, none),
+                       roofline_ns(arena, one, 1e5, 64, none), 1e-6);
+    double ratio = roofline_ns(arena, one, 1e9, 64, none) / roofline_ns(arena, four, 1e9, 64, none);
+    cr_expect(ratio > 3.9 && ratio < 4, "%g", ratio);
+    berth_arena_destroy(arena);
+}

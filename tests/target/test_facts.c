@@ -110,6 +110,17 @@ Test(target_facts, peaks) {
     cr_expect_float_eq(berth_target_peak(t, BERTH_DTYPE_I8), 8e11, 1);
     cr_expect_float_eq(berth_target_peak(t, BERTH_DTYPE_F64), 5e10, 1);
     cr_expect_float_eq(berth_target_peak(t, BERTH_DTYPE_F16), 1e11, 1);
+    cr_expect_float_eq(berth_target_peak(t, BERTH_DTYPE_U8), 8e11, 1);
+}
+
+// An instruction of four products per lane in place of one.
+Test(target_facts, dot_products_make_peaks_of_integers) {
+    const berth_target *with = parse("cpu -features=avx512f,fma,avx512vnni")->devices[0].target;
+    const berth_target *without = parse("cpu -features=avx512f,fma")->devices[0].target;
+    double f32 = berth_target_peak(with, BERTH_DTYPE_F32);
+    cr_expect_float_eq(berth_target_peak(without, BERTH_DTYPE_F32), f32, 1);
+    cr_expect_float_eq(berth_target_peak(without, BERTH_DTYPE_I8), f32, 1);
+    cr_expect_float_eq(berth_target_peak(with, BERTH_DTYPE_I8), 4 * f32, 1);
 }
 
 // Every allocation of a parse fails once: out-of-memory is reported, nothing leaks, nothing is half
