@@ -242,7 +242,7 @@ void berth_target__fill_defaults(berth_arena *arena, berth_target *target) {
     }
     if (target->kind != BERTH_DEVICE_CPU)
         set(&target->memory_alignment_bytes,
-            berth_target__memory_defaults_of(target->kind).alignment_bytes);
+            berth_target__memory_defaults_of(target).alignment_bytes);
     uint32_t count = 0;
     const berth_target_attribute_facts *table = berth_target_attribute_table(&count);
     for (uint32_t i = 0; i < count; ++i) {
@@ -251,13 +251,15 @@ void berth_target__fill_defaults(berth_arena *arena, berth_target *target) {
     }
 }
 
-berth_target__memory_defaults berth_target__memory_defaults_of(berth_device_kind kind) {
-    switch (kind) {
+berth_target__memory_defaults berth_target__memory_defaults_of(const berth_target *target) {
+    // Waking the threads of a driver that runs on processor cores, or what waits for them.
+    uint64_t link_ns = is_cpu_arch(target->arch) ? 25000 : 10000;
+    switch (target->kind) {
     case BERTH_DEVICE_CUDA: return (berth_target__memory_defaults){256, 500, 10000};
     // The largest CL_DEVICE_MEM_BASE_ADDR_ALIGN among common GPUs is NVIDIA's, 4096 bits.
     // Vulkan 1.0, "Required Limits": minStorageBufferOffsetAlignment is at most 256.
-    case BERTH_DEVICE_OPENCL: return (berth_target__memory_defaults){512, 400, 10000};
-    case BERTH_DEVICE_VULKAN: return (berth_target__memory_defaults){256, 400, 10000};
+    case BERTH_DEVICE_OPENCL: return (berth_target__memory_defaults){512, 400, link_ns};
+    case BERTH_DEVICE_VULKAN: return (berth_target__memory_defaults){256, 400, link_ns};
     case BERTH_DEVICE_VTA: return (berth_target__memory_defaults){4096, 300, 5000};
     case BERTH_DEVICE_CPU:
     case BERTH_DEVICE_NPU:

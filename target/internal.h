@@ -139,7 +139,7 @@ typedef struct berth_target__memory_defaults {
     uint64_t latency_ns;
     uint64_t link_latency_ns;
 } berth_target__memory_defaults;
-berth_target__memory_defaults berth_target__memory_defaults_of(berth_device_kind kind);
+berth_target__memory_defaults berth_target__memory_defaults_of(const berth_target *target);
 
 // multi.c: expands strings in device targets first (expand), then builds.
 berth_status berth_target__expand(berth_target__parse *parse, json *root);

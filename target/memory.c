@@ -65,7 +65,7 @@ static uint32_t alignment_for(const berth_multi_target *multi, berth_bits device
          i = berth_bits_next(devices, i)) {
         const berth_target *target = multi->devices[i].target;
         uint32_t own = berth_device_kind_is_host(target->kind)
-                           ? berth_target__memory_defaults_of(target->kind).alignment_bytes
+                           ? berth_target__memory_defaults_of(target).alignment_bytes
                            : (uint32_t)target->memory_alignment_bytes;
         if (own > alignment_bytes) alignment_bytes = own;
     }
@@ -126,7 +126,7 @@ static void read_memory(builder *b, const json *value, uint32_t index) {
         memory->capacity_bytes = (uint64_t)integer;
     memory->budget_bytes = memory->capacity_bytes;
     const berth_target *owner = b->multi->devices[first_device(memory->reached_by)].target;
-    berth_target__memory_defaults defaults = berth_target__memory_defaults_of(owner->kind);
+    berth_target__memory_defaults defaults = berth_target__memory_defaults_of(owner);
     memory->latency_ns = is_global(memory) ? defaults.latency_ns : 10;
     if (number(b, value, "latency_ns", false, 0, 1e12, &integer))
         memory->latency_ns = (uint64_t)integer;
@@ -231,7 +231,7 @@ static uint32_t add_memory(builder *b, uint32_t device, const char *name) {
         return 0;
     }
     const berth_target *target = multi->devices[device].target;
-    berth_target__memory_defaults defaults = berth_target__memory_defaults_of(target->kind);
+    berth_target__memory_defaults defaults = berth_target__memory_defaults_of(target);
     uint32_t index = multi->memory_count++;
     multi->memories[index] = (berth_target_memory){
         .name = free_name(b, name),
@@ -255,7 +255,7 @@ static void add_link(builder *b, uint32_t device, uint32_t host_memory) {
         .from = host_memory,
         .to = own,
         .bandwidth_bytes_per_s = target->link_bandwidth_bytes_per_s,
-        .latency_ns = berth_target__memory_defaults_of(target->kind).link_latency_ns,
+        .latency_ns = berth_target__memory_defaults_of(target).link_latency_ns,
         .duplex = true,
         .bus = berth_arena_printf(b->parse->arena, "%s-%s", multi->memories[host_memory].name,
                                   multi->memories[own].name),

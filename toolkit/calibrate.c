@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "compiler/rules.h"
 #include "executor/session.h"
+#include "toolkit/calibrate_copies.h"
 #include "toolkit/calibrate_libraries.h"
 #include "toolkit/calibrate_shapes.h"
 #include "toolkit/step_times.h"
@@ -36,25 +37,6 @@ static void note_run(measurement *m, uint32_t run) {
     for (uint32_t i = 0; i < m->program->step_count; ++i) m->ns[i][run] = m->step_ns[i];
 }
 
-static const berth_target *target_of(const measurement *m, uint32_t tensor) {
-    const berth_program_pool *pool = &m->program->pools[m->program->tensors[tensor].pool];
-    return berth_model_target(m->model)->devices[pool->device].target;
-}
-
-static void add_copy(measurement *m, const berth_program_step *step, double ns) {
-    const berth_target *from = target_of(m, step->bindings[0]);
-    const berth_target *to = target_of(m, step->bindings[1]);
-    if (from == to) return;
-    berth_cost_record record = {.target = berth_target_culled(m->arena, to),
-                                .from = berth_target_culled(m->arena, from),
-                                .kind = "",
-                                .work = "",
-                                .bytes = (double)m->program->tensors[step->bindings[0]].size_bytes,
-                                .ns = ns,
-                                .runs = m->runs};
-    berth_cost_table_add(m->table, &record);
-}
-
 // Steps of one call are one piece of work.
 static berth_status add_records(void *user) {
     measurement *m = user;
@@ -62,11 +44,8 @@ static berth_status add_records(void *user) {
     const berth_work *const *works = berth_model_step_works(m->model);
     double *sum = berth_arena_new_array(m->arena, double, program->step_count);
     for (uint32_t i = 0; i < program->step_count; ++i) {
-        const berth_program_step *step = &program->steps[i];
         double ns = berth_median(m->ns[i], m->runs);
-        if (ns <= 0) continue;
-        if (step->kind == BERTH_STEP_COPY) add_copy(m, step, ns);
-        if (!works[i]) continue;
+        if (ns <= 0 || !works[i]) continue;
         uint32_t first = i;
         for (uint32_t k = i; k-- > 0 && i - k < 64;)
             if (works[k] == works[i]) first = k;
@@ -167,7 +146,7 @@ static bool has_model(const measurement *m, uint32_t device) {
 
 // ---- devices ------------------------------------------------------------------------------------
 
-static berth_status run_model(measurement *m) {
+static berth_status open_session(measurement *m) {
     const berth_target *host = m->target->devices[m->target->host].target;
     berth_session_options session_options = {.profile = true,
                                              .thread_count = (uint32_t)host->cores,
@@ -175,20 +154,28 @@ static berth_status run_model(measurement *m) {
                                              .binding_count = m->options->binding_count,
                                              .cache_folder =
                                                  m->options->model.compile.cache_folder};
-    BERTH_TRY(
-        berth_session_open(berth_allocator_system(), m->program, &session_options, &m->session));
+    return berth_session_open(berth_allocator_system(), m->program, &session_options, &m->session);
+}
+
+static berth_status run_model(measurement *m) {
+    BERTH_TRY(open_session(m));
     berth_status status = run_session(m);
     berth_session_close(m->session);
     return status;
 }
 
-static berth_status load_for(const measurement *m, uint32_t device, berth_model **out_model) {
+static berth_model_options options_for(const measurement *m, uint32_t device) {
     berth_model_options model_options = m->options->model;
     model_options.target = target_on(m, device);
     model_options.target_options = (berth_target_options){0};
     model_options.compile.strategy = NULL;
     model_options.costs = NULL;
     model_options.only_these_inputs = true;
+    return model_options;
+}
+
+static berth_status load_for(const measurement *m, uint32_t device, berth_model **out_model) {
+    const berth_model_options model_options = options_for(m, device);
     if (m->path) return berth_model_load(m->path, &model_options, out_model);
     return berth_model_load_built(berth_toolkit__calibrate_shapes, NULL, "calibration",
                                   &model_options, out_model);
@@ -222,6 +209,36 @@ static berth_status measure_on(measurement *m, uint32_t device) {
     return status;
 }
 
+static berth_status measure_copy(measurement *m, uint32_t device, int64_t count) {
+    const berth_model_options model_options = options_for(m, device);
+    berth_model *model = NULL;
+    BERTH_TRY(berth_model_load_built(berth_toolkit__calibrate_copy_module, &count, "copies",
+                                     &model_options, &model));
+    m->program = berth_model_program(model);
+    berth_status status = open_session(m);
+    if (!status) {
+        status = berth_toolkit__calibrate_copy(m->program, m->session,
+                                               m->target->devices[m->target->host].target,
+                                               m->target->devices[device].target, m->table);
+        berth_session_close(m->session);
+    }
+    berth_model_destroy(model);
+    return status;
+}
+
+// Copies between the host and a device with a memory of its own.
+static berth_status measure_copies(measurement *m, uint32_t device) {
+    static const int64_t counts[] = {1, 256, 4096, 32768, 262144, 2097152};
+    const berth_target_device *devices = m->target->devices;
+    const berth_target *host = devices[m->target->host].target;
+    if (devices[device].own_memory == devices[m->target->host].own_memory ||
+        berth_toolkit__has_copies(m->arena, m->table, host, devices[device].target))
+        return BERTH_OK;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); ++i)
+        BERTH_TRY(measure_copy(m, device, counts[i]));
+    return BERTH_OK;
+}
+
 static berth_status run(void *user) {
     measurement *m = user;
     const char *text = m->options->model.target ? m->options->model.target : "cpu";
@@ -236,6 +253,7 @@ static berth_status run(void *user) {
     for (uint32_t d = 0; d < target->device_count; ++d) {
         if (target->devices[d].host_only || (m->options->by_model && !has_model(m, d))) continue;
         BERTH_TRY(measure_on(m, d));
+        if (!has_model(m, d)) BERTH_TRY(measure_copies(m, d));
         asked++;
     }
     if (!m->options->by_model)

@@ -1,4 +1,5 @@
 // berth calibrate, and plans that predict by what it wrote.
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,51 @@ Test(calibrate_command, plans_say_where_times_come_from) {
     plan = berth_run_json("plan " DIGITS " --target cpu --costs none -q --format=json");
     cr_expect_eq(count_costs(plan, "measured"), 0);
     json_decref(plan);
+    shell("rm -r @", folder);
+}
+
+// The sizes that were measured of copies from one kind of device to another, and the smallest and the
+// largest.
+static int copies_in(const char *path, const char *from, const char *to, double *out_least,
+                     double *out_most) {
+    char line[8192];
+    int count = 0;
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        json_t *record = json_loads(line, 0, NULL);
+        cr_assert_not_null(record);
+        json_t *source = json_object_get(record, "from");
+        const char *target =
+            json_string_value(json_object_get(json_object_get(record, "target"), "kind"));
+        double bytes = json_number_value(json_object_get(record, "bytes"));
+        if (source && strcmp(json_string_value(json_object_get(source, "kind")), from) == 0 &&
+            strcmp(target, to) == 0) {
+            *out_least = count ? fmin(*out_least, bytes) : bytes;
+            *out_most = count ? fmax(*out_most, bytes) : bytes;
+            count++;
+        }
+        json_decref(record);
+    }
+    fclose(file);
+    return count;
+}
+
+// Copies have times of their own in both directions, whatever sizes the model copies.
+Test(calibrate_command, copies_to_and_from_a_device) {
+    const char *folder = temporary_folder();
+    bool there = berth_run("run " DIGITS " --target opencl,cpu -q")->exit_status == 0;
+    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
+    if (!there && !(required && strstr(required, "opencl"))) cr_skip("skipped: this needs OpenCL");
+    json_decref(berth_run_json(command("calibrate " DIGITS " --target opencl,cpu --duration 50ms "
+                                       "-q -o @/c.jsonl --format=json",
+                                       folder)));
+    const char *path = command("@/c.jsonl", folder);
+    double least = 0, most = 0;
+    cr_expect_geq(copies_in(path, "cpu", "opencl", &least, &most), 4);
+    cr_expect(least <= 64 && most >= 4e6, "%g to %g bytes", least, most);
+    cr_expect_geq(copies_in(path, "opencl", "cpu", &least, &most), 4);
+    cr_expect(least <= 64 && most >= 4e6, "%g to %g bytes", least, most);
     shell("rm -r @", folder);
 }
 

@@ -140,9 +140,10 @@ Test(simulate_command, machines_of_a_description) {
 // description says of them decides it.
 Test(simulate_command, devices_of_one_pool) {
     if (sysconf(_SC_NPROCESSORS_ONLN) < 2) cr_skip_test("one processor: devices share it anyway");
-    const char *command =
+    const char *command =  // kernels take longer than copies
         "simulate " DIGITS " --costs none --requests 8 --streams 2 --format=json "
-        "--target cpu,opencl,opencl --pin op:Conv=opencl:0 --pin op:Gemm=opencl:1";
+        "--target cpu,opencl,opencl --pin op:Conv=opencl:0 --pin op:Gemm=opencl:1 "
+        "--set devices[1].target.dispatch_ns=200000 --set devices[2].target.dispatch_ns=200000";
     setenv("POCL_MAX_PTHREAD_COUNT", "1", 1);
     setenv("POCL_DEVICES", "pthread pthread", 1);
     json_t *pool = berth_run_json(command);
