@@ -1,6 +1,5 @@
 #include "compiler/passes/layout.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,7 +84,7 @@ int64_t berth_layout__block(const pass *p, berth_value_id value) {
 }
 
 // Pools and concatenations work on blocks of whatever has vectors.
-static bool has_blocks(const pass *p, berth_value_id value) {
+bool berth_layout__has_blocks(const pass *p, berth_value_id value) {
     berth_dtype dtype = type_of(p, value)->dtype;
     return berth_type_is_static(type_of(p, value)) &&
            (dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_U8 || dtype == BERTH_DTYPE_I8);
@@ -187,10 +186,6 @@ static bool same_dims(const berth_type *a, const berth_type *b) {
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(a->dims[0])) == 0;
 }
 
-static bool is_blocked(const pass *p, berth_value_id value) {
-    return berth_layout__block(p, value) != 0;
-}
-
 // Elementwise on at least one blocked operand: those of the result's shape become blocked, smaller
 // ones stay plain.
 static bool convert_elementwise(pass *p, berth_op_id id) {
@@ -217,64 +212,13 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
     return true;
 }
 
-// A large window reads every element many times: what lies around the input becomes memory once, so
-// that no element is asked whether it is there.
-static berth_status pad_large_window(pass *p, berth_op_id id) {
-    enum { least_reads = 16 };  // of one element
-    const berth_op op = graph_of(p)->ops.data[id];
-    const berth_target *target = berth_layout__target(p, id);
-    const berth_type *x = type_of(p, op.inputs[0]);
-    if (op.kind != BERTH_OP_MAX_POOL || !target || !berth_device_kind_is_host(target->kind) ||
-        !berth_layout__is_f32(p, op.inputs[0], -1))
-        return BERTH_OK;
-    berth_window w;
-    BERTH_TRY(berth_window_resolve(p->module, &op, x->dims, x->rank, NULL, &w));
-    int64_t end[BERTH_MAX_SPATIAL];
-    const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
-    int64_t taps = 1;
-    int64_t steps = 1;
-    for (int i = 0; i < w.spatial; ++i) {
-        end[i] = berth_layout__end_padding(&w, i);
-        taps *= w.kernel[i];
-        steps *= w.strides[i];
-    }
-    if (taps < least_reads * steps) return BERTH_OK;
-    berth_layout__set_input(
-        p, id, 0, berth_layout__padded(p, id, op.inputs[0], w.pads_begin, end, -INFINITY));
-    berth_layout__set_padding(p, id, none, w.spatial);
-    return BERTH_OK;
-}
-
-// A window over plain rows is no work for vectors: its input is put in blocks once.
-static berth_status convert_pool(pass *p, berth_op_id id, bool *out_done) {
-    *out_done = false;
-    berth_op op = graph_of(p)->ops.data[id];
-    bool second = op.output_count > 1 && op.outputs[1] != BERTH_NONE;
-    if (second || !has_blocks(p, op.outputs[0]) || !has_blocks(p, op.inputs[0])) return BERTH_OK;
-    if (!is_blocked(p, op.inputs[0])) {
-        int64_t channels = type_of(p, op.inputs[0])->dims[1];
-        bool window = op.kind == BERTH_OP_MAX_POOL || op.kind == BERTH_OP_AVERAGE_POOL;
-        if (!window || channels % BLOCK || type_of(p, op.inputs[0])->layout ||
-            !berth_layout__is_f32(p, op.inputs[0], -1))
-            return BERTH_OK;
-        berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank,
-                                                    berth_layout__block_for(p, id, channels));
-        berth_layout__set_input(p, id, 0, berth_layout__convert(p, op.inputs[0], layout, id, id));
-        op = graph_of(p)->ops.data[id];
-    }
-    BERTH_TRY(pad_large_window(p, id));
-    op = graph_of(p)->ops.data[id];
-    berth_layout__set(p, op.outputs[0], type_of(p, op.inputs[0])->layout);
-    *out_done = true;
-    return BERTH_OK;
-}
-
 // Concatenation of channels in whole blocks.
 static bool convert_concat(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     int64_t axis = berth_attrs_int(p->module, &op.attrs, "axis", 0);
     int rank = type_of(p, op.outputs[0])->rank;
-    if (rank < 3 || (axis != 1 && axis != 1 - rank) || !has_blocks(p, op.outputs[0])) return false;
+    if (rank < 3 || (axis != 1 && axis != 1 - rank) || !berth_layout__has_blocks(p, op.outputs[0]))
+        return false;
     uint32_t blocked = 0;
     int64_t block = WIDE_BLOCK;  // the largest that all parts fill, and that one of them has
     int64_t largest = 0;
@@ -370,7 +314,7 @@ static berth_status convert(pass *p, berth_op_id id) {
             BERTH_TRY(berth_layout__conv_transpose(p, id, &done));
         else if (kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_AVERAGE_POOL ||
                  kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL)
-            BERTH_TRY(convert_pool(p, id, &done));
+            BERTH_TRY(berth_layout__pool(p, id, &done));
         else if (kind == BERTH_OP_CONCAT)
             done = convert_concat(p, id);
         else if (berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE))

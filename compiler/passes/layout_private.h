@@ -50,6 +50,8 @@ berth_str_id berth_layout__blocked(const berth_layout_pass *p, int rank, int64_t
 void berth_layout__set(berth_layout_pass *p, berth_value_id value, berth_str_id layout);
 // Whether a value is f32 of static shape; rank -1 = any.
 bool berth_layout__is_f32(const berth_layout_pass *p, berth_value_id value, int rank);
+// Whether a value has static shape and elements that lie in blocks of channels.
+bool berth_layout__has_blocks(const berth_layout_pass *p, berth_value_id value);
 // `value` in a layout, for the operation at `position`: itself, or a conversion shared by all who
 // want it.
 berth_value_id berth_layout__convert(berth_layout_pass *p, berth_value_id value,
@@ -100,6 +102,11 @@ BERTH_MUST_USE berth_status berth_layout__conv(berth_layout_pass *p, berth_op_id
                                                bool *out_done);
 BERTH_MUST_USE berth_status berth_layout__conv_transpose(berth_layout_pass *p, berth_op_id id,
                                                          bool *out_done);
+
+// layout_pool.c
+// Gives a pool its form in blocks of channels or along rows, where it has one (*out_done).
+BERTH_MUST_USE berth_status berth_layout__pool(berth_layout_pass *p, berth_op_id id,
+                                               bool *out_done);
 
 // layout_integer.c
 // Sums of integers as sums of f32, where they are exact: the operation itself becomes the

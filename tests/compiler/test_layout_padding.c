@@ -1,5 +1,5 @@
-// Padding that the layout pass makes an operation of its own: the graph computes the same, and only
-// the windows get it for which it pays.
+// Padding that the layout pass makes an operation of its own, and maxima that it takes along one axis
+// after the other: the graph computes the same, and only the windows get them for which it pays.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -12,19 +12,28 @@ typedef struct window {
     const char *what;
     bool pool;  // a maximum, else a convolution
     int64_t channels, group;
-    int64_t kernel, stride, padding;
-    uint32_t pads;  // operations that pad, on processor cores
+    int64_t kernel, stride, padding, dilation;
+    uint32_t pads;   // operations that pad, on processor cores
+    uint32_t pools;  // and that take maxima
 } window;
 
 static const window windows[] = {
-    {"5 x 5 maxima", true, 16, 0, 5, 1, 2, 1},
-    {"7 x 7 maxima, every other", true, 8, 0, 7, 2, 3, 0},
-    {"3 x 3 maxima", true, 16, 0, 3, 1, 1, 0},
-    {"5 x 5 maxima without padding", true, 16, 0, 5, 1, 0, 0},
-    {"groups of 4 channels", false, 12, 3, 3, 1, 1, 1},
-    {"groups of 4 channels, every other", false, 12, 3, 3, 2, 1, 0},
-    {"groups of 4 channels, 1 x 1", false, 12, 3, 1, 1, 0, 0},
+    {"5 x 5 maxima", true, 16, 0, 5, 1, 2, 1, 1, 1},
+    {"7 x 7 maxima, every other", true, 8, 0, 7, 2, 3, 1, 0, 1},
+    {"3 x 3 maxima", true, 16, 0, 3, 1, 1, 1, 0, 1},
+    {"5 x 5 maxima without padding", true, 16, 0, 5, 1, 0, 1, 0, 1},
+    {"9 x 9 maxima, one axis after the other", true, 16, 0, 9, 1, 4, 1, 1, 2},
+    {"7 x 7 maxima along rows", true, 3, 0, 7, 1, 3, 1, 1, 2},
+    {"9 x 9 maxima along rows, dilated", true, 1, 0, 9, 1, 8, 2, 1, 2},
+    {"11 x 11 maxima without padding", true, 3, 0, 11, 1, 0, 1, 0, 2},
+    {"5 x 5 maxima along rows", true, 3, 0, 5, 1, 2, 1, 1, 1},
+    {"7 x 7 maxima along rows, every other", true, 3, 0, 7, 2, 3, 1, 0, 1},
+    {"groups of 4 channels", false, 12, 3, 3, 1, 1, 1, 1, 0},
+    {"groups of 4 channels, every other", false, 12, 3, 3, 2, 1, 1, 0, 0},
+    {"groups of 4 channels, 1 x 1", false, 12, 3, 1, 1, 0, 1, 0, 0},
 };
+
+enum { image_height = 20, image_width = 23 };
 
 typedef struct fixture {
     berth_arena *arena;
@@ -38,13 +47,14 @@ static fixture build(const window *w) {
     assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
     f.module = berth_module_create(f.arena, "test");
     f.main = berth_graph_create(f.module, "main", 0);
-    int64_t dims[4] = {1, w->channels, 9, 11};
+    int64_t dims[4] = {1, w->channels, image_height, image_width};
     f.image = berth_tensor_create(f.arena, BERTH_DTYPE_F32, 4, dims);
     berth_tensor_fill_random(&f.image, 3);
     if (w->pool) {  // a whole window of NaN, and one element of it elsewhere
-        for (int64_t y = 0; y < 5; ++y)
-            for (int64_t x = 0; x < 5; ++x) berth_tensor_set_f64(&f.image, y * 11 + x, NAN);
-        berth_tensor_set_f64(&f.image, 95, NAN);
+        for (int64_t y = 0; y < w->kernel; ++y)
+            for (int64_t x = 0; x < w->kernel; ++x)
+                berth_tensor_set_f64(&f.image, y * image_width + x, NAN);
+        berth_tensor_set_f64(&f.image, 7 * image_width + 18, NAN);
     }
     berth_type_id type = berth_type_tensor(f.module, BERTH_DTYPE_F32, 4, dims);
     berth_value_id inputs[2] = {berth_graph_add_param(f.module, f.main, "x", type), BERTH_NONE};
@@ -58,22 +68,24 @@ static fixture build(const window *w) {
         f.module, f.main, w->pool ? BERTH_OP_MAX_POOL : BERTH_OP_CONV, inputs, w->pool ? 1 : 2, 0);
     berth_graph *graph = berth_graph_get(f.module, f.main);
     berth_attrs *attrs = &graph->ops.data[graph->values.data[y].op].attrs;
+    int64_t dilations[2] = {w->dilation, w->dilation};
     int64_t strides[2] = {w->stride, w->stride};
     int64_t pads[4] = {w->padding, w->padding, w->padding, w->padding};
     berth_attrs_set_ints(f.module, attrs, "strides", strides, 2);
     berth_attrs_set_ints(f.module, attrs, "pads", pads, 4);
+    berth_attrs_set_ints(f.module, attrs, "dilations", dilations, 2);
     if (w->pool) berth_attrs_set_ints(f.module, attrs, "kernel_shape", &kernel[2], 2);
     if (!w->pool) berth_attrs_set_int(f.module, attrs, "group", w->group);
     berth_graph_set_results(f.module, f.main, &y, 1);
     return f;
 }
 
-static uint32_t count_pads(const fixture *f) {
+static uint32_t count(const fixture *f, berth_op_kind kind) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
-    uint32_t count = 0;
+    uint32_t n = 0;
     for (uint32_t i = 0; i < graph->ops.count; ++i)
-        count += graph->ops.data[i].region != BERTH_NONE && graph->ops.data[i].kind == BERTH_OP_PAD;
-    return count;
+        n += graph->ops.data[i].region != BERTH_NONE && graph->ops.data[i].kind == kind;
+    return n;
 }
 
 static void expect_same(const berth_tensor *got, const berth_tensor *wanted, const char *what) {
@@ -99,7 +111,9 @@ Test(layout_padding, computes_the_same) {
         berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
         berth_compile_result result;
         assert_ok(berth_compile(f.module, &options, &result));
-        cr_expect_eq(count_pads(&f), w->pads, "%s: %u", w->what, count_pads(&f));
+        cr_expect_eq(count(&f, BERTH_OP_PAD), w->pads, "%s: %u", w->what, count(&f, BERTH_OP_PAD));
+        cr_expect_eq(count(&f, BERTH_OP_MAX_POOL), w->pools, "%s: %u maxima", w->what,
+                     count(&f, BERTH_OP_MAX_POOL));
         berth_tensor got;
         assert_ok(berth_eval_function(f.module, f.main, &f.image, 1, &got, 1, f.arena));
         expect_same(&got, &wanted, w->what);

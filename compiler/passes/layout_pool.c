@@ -1,0 +1,154 @@
+// Pools in blocks of channels or along plain rows: what lies around the input as memory, and large
+// windows of maxima as windows along one axis after the other.
+#include <math.h>
+
+#include "compiler/passes/layout_private.h"
+
+typedef berth_layout_pass pass;
+
+static berth_status window_of(const pass *p, berth_op_id id, berth_window *out) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_type *x = type_of(p, op.inputs[0]);
+    return berth_window_resolve(p->module, &op, x->dims, x->rank, NULL, out);
+}
+
+// A maximum of f32 on processor cores.
+static bool is_maximum(const pass *p, berth_op_id id) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_target *target = berth_layout__target(p, id);
+    return op.kind == BERTH_OP_MAX_POOL && target && berth_device_kind_is_host(target->kind) &&
+           berth_layout__is_f32(p, op.inputs[0], -1);
+}
+
+// A large window reads every element many times: what lies around the input becomes memory once, so
+// that no element is asked whether it is there.
+static berth_status pad_large_window(pass *p, berth_op_id id) {
+    enum { least_reads = 16 };  // of one element
+    berth_window w;
+    BERTH_TRY(window_of(p, id, &w));
+    int64_t end[BERTH_MAX_SPATIAL];
+    const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
+    int64_t taps = 1;
+    int64_t steps = 1;
+    for (int i = 0; i < w.spatial; ++i) {
+        end[i] = berth_layout__end_padding(&w, i);
+        taps *= w.kernel[i];
+        steps *= w.strides[i];
+    }
+    if (taps < least_reads * steps) return BERTH_OK;
+    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+    berth_layout__set_input(p, id, 0, berth_layout__padded(p, id, x, w.pads_begin, end, -INFINITY));
+    berth_layout__set_padding(p, id, none, w.spatial);
+    return BERTH_OK;
+}
+
+// ---- one axis after the other -------------------------------------------------------------------
+
+// Whether maxima along `axis` first, and of the rest of the window then, compare so much less that
+// the result between them is paid for. Measured: at two thirds of the comparisons (5 x 5) it is not.
+static bool separates(const berth_window *w, int axis) {
+    const double between = 4;  // comparisons, for writing an element of it and reading it again
+    double taps = 1;
+    double made = 1;  // elements between, for one of the result
+    for (int i = 0; i < w->spatial; ++i) {
+        taps *= (double)w->kernel[i];
+        if (i != axis) made *= (double)w->input[i] / (double)w->output[i];
+    }
+    double along = (double)w->kernel[axis];
+    double both = made * (along + between) + taps / along;
+    return w->kernel[axis] > 1 && taps > along && both <= 0.5 * taps;
+}
+
+// The attributes of a window that reaches along one axis only (`along`), or along all others.
+static berth_attrs part_attrs(pass *p, const berth_window *w, int axis, bool along) {
+    berth_attrs attrs = {0};
+    int64_t kernel[BERTH_MAX_SPATIAL];
+    int64_t strides[BERTH_MAX_SPATIAL];
+    int64_t dilations[BERTH_MAX_SPATIAL];
+    int64_t pads[2 * BERTH_MAX_SPATIAL] = {0};
+    uint32_t n = (uint32_t)w->spatial;
+    for (int i = 0; i < w->spatial; ++i) {
+        bool in = (i == axis) == along;
+        kernel[i] = in ? w->kernel[i] : 1;
+        strides[i] = in ? w->strides[i] : 1;
+        dilations[i] = in ? w->dilations[i] : 1;
+        pads[i] = in ? w->pads_begin[i] : 0;
+        pads[w->spatial + i] = in ? berth_layout__end_padding(w, i) : 0;
+    }
+    berth_attrs_set_ints(p->module, &attrs, "kernel_shape", kernel, n);
+    berth_attrs_set_ints(p->module, &attrs, "strides", strides, n);
+    berth_attrs_set_ints(p->module, &attrs, "dilations", dilations, n);
+    berth_attrs_set_ints(p->module, &attrs, "pads", pads, 2 * n);
+    return attrs;
+}
+
+// A maximum of maxima is the same, NaN included, which windows leave out: axes from the last on,
+// as far as it pays.
+static berth_status separate_axes(pass *p, berth_op_id id) {
+    berth_window w;
+    BERTH_TRY(window_of(p, id, &w));
+    for (int axis = w.spatial - 1; axis > 0; --axis) {
+        if (!separates(&w, axis)) continue;
+        berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+        berth_type type = *type_of(p, x);
+        type.dims[2 + axis] = w.output[axis];
+        berth_type_id wanted =
+            berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, type.layout);
+        berth_value_id first = berth_layout__insert(p, id, BERTH_OP_MAX_POOL, &x, 1, wanted, id);
+        berth_op_id made = graph_of(p)->values.data[first].op;
+        graph_of(p)->ops.data[made].attrs = part_attrs(p, &w, axis, true);
+        berth_layout__set_input(p, id, 0, first);
+        graph_of(p)->ops.data[id].attrs = part_attrs(p, &w, axis, false);
+        BERTH_TRY(window_of(p, id, &w));
+    }
+    return BERTH_OK;
+}
+
+// ---- entry --------------------------------------------------------------------------------------
+
+// Puts a plain input in blocks where its channels fill them. False: it stays plain.
+static bool block_input(pass *p, berth_op_id id) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    int64_t channels = type_of(p, op.inputs[0])->dims[1];
+    bool window = op.kind == BERTH_OP_MAX_POOL || op.kind == BERTH_OP_AVERAGE_POOL;
+    if (!window || channels % BERTH_LAYOUT_BLOCK || type_of(p, op.inputs[0])->layout ||
+        !berth_layout__is_f32(p, op.inputs[0], -1))
+        return false;
+    berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank,
+                                                berth_layout__block_for(p, id, channels));
+    berth_layout__set_input(p, id, 0, berth_layout__convert(p, op.inputs[0], layout, id, id));
+    return true;
+}
+
+// Maxima over plain rows whose neighbours are neighbours of the input: vectors go along the rows.
+static bool goes_along_rows(const pass *p, berth_op_id id, const berth_window *w) {
+    enum { least_row = 8 };
+    int last = w->spatial - 1;
+    return is_maximum(p, id) && !type_of(p, graph_of(p)->ops.data[id].inputs[0])->layout &&
+           w->strides[last] == 1 && w->output[last] >= least_row;
+}
+
+berth_status berth_layout__pool(pass *p, berth_op_id id, bool *out_done) {
+    *out_done = false;
+    const berth_op op = graph_of(p)->ops.data[id];
+    bool second = op.output_count > 1 && op.outputs[1] != BERTH_NONE;
+    if (second || !berth_layout__has_blocks(p, op.outputs[0]) ||
+        !berth_layout__has_blocks(p, op.inputs[0]))
+        return BERTH_OK;
+    bool blocked = berth_layout__block(p, op.inputs[0]) != 0 || block_input(p, id);
+    if (!blocked && op.kind == BERTH_OP_MAX_POOL) {
+        berth_window w;
+        BERTH_TRY(window_of(p, id, &w));
+        if (!goes_along_rows(p, id, &w)) return BERTH_OK;
+    } else if (!blocked) {
+        return BERTH_OK;
+    }
+    if (is_maximum(p, id)) {
+        BERTH_TRY(pad_large_window(p, id));
+        BERTH_TRY(separate_axes(p, id));
+    }
+    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+    if (blocked) berth_layout__set(p, op.outputs[0], type_of(p, x)->layout);
+    *out_done = true;
+    return BERTH_OK;
+}
