@@ -253,7 +253,8 @@ static berth_stmt clear_parts(const row_loop *r, berth_buf parts, int64_t count)
     return berth_tfn_seq(fn, items, (uint32_t)count);
 }
 
-static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint16_t lanes);
+static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint16_t lanes,
+                             const berth_nest *around);
 
 // What is left after whole vectors of `lanes`, in narrower ones.
 static berth_stmt widen_rest(berth_tfn *fn, const berth_nest *rest, uint16_t lanes) {
@@ -261,15 +262,31 @@ static berth_stmt widen_rest(berth_tfn *fn, const berth_nest *rest, uint16_t lan
     berth_stmt loop = berth_nest_emit(fn, rest);
     while (lanes > extent) lanes /= 2;
     if (fn->any_size) return loop;  // the same form for every rest
-    return lanes >= least_rest_lanes ? widen_loop(fn, loop, extent, lanes) : loop;
+    return lanes >= least_rest_lanes ? widen_loop(fn, loop, extent, lanes, NULL) : loop;
+}
+
+// The parts of a sum, all loops that add to them, and the parts put together.
+static berth_stmt around_parts(const row_loop *r, berth_buf parts, int64_t count,
+                               berth_stmt loops) {
+    berth_tfn *fn = r->fn;
+    int64_t width = r->lanes;
+    if (r->acc == BERTH_NONE) return loops;
+    berth_buf spill =
+        berth_tfn_buffer(fn, "lanes", BERTH_DTYPE_F32, 1, &width, BERTH_SCOPE_PRIVATE);
+    berth_stmt items[] = {berth_tfn_alloc(fn, parts), clear_parts(r, parts, count), loops,
+                          gather_lanes(r, parts, count, spill)};
+    return berth_tfn_seq(fn, items, 4);
 }
 
 // A loop as vectors, several at once where it sums and is long (one sum waits for the one before
 // it), then one by one, and a rest; the loop itself where that cannot be.
-static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint16_t lanes) {
+//   around: loops around it that hold nothing else, which a sum's parts outlive; NULL = none
+static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint16_t lanes,
+                             const berth_nest *around) {
     const berth_stmt_node node = fn->stmts.data[id];
     row_loop r = {.fn = fn, .lanes = lanes, .acc = BERTH_NONE};
     if (extent < lanes || !parse(&r, node.var, node.body)) return id;
+    if (around && r.acc == BERTH_NONE) return id;
     // What stores its values, too (exponentials on the way to their sum), does not wait for the sum; so
     // few vectors do where a function is made again for every size.
     bool waits = r.acc != BERTH_NONE && !(fn->any_size && r.store_count > 1);
@@ -290,42 +307,44 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
         berth_decisions_refuse(fn, status);
         return id;
     }
-    int64_t width = lanes;
     berth_buf parts =
         berth_tfn_buffer(fn, "parts", BERTH_DTYPE_F32, 1, &count, BERTH_SCOPE_REGISTER);
     fn->bufs.data[parts].lanes = lanes;
-    berth_buf spill =
-        berth_tfn_buffer(fn, "lanes", BERTH_DTYPE_F32, 1, &width, BERTH_SCOPE_PRIVATE);
-    berth_stmt items[6];
+    berth_stmt items[3];
     uint32_t n = 0;
-    if (r.acc != BERTH_NONE) {
-        items[n++] = berth_tfn_alloc(fn, parts);
-        items[n++] = clear_parts(&r, parts, count);
-    }
     items[n++] = widen_vectors(&r, at_once, count, parts);
     if (!items[n - 1]) return id;
     if (single.count) items[n++] = widen_vectors(&r, single, 1, parts);
     if (!items[n - 1]) return id;
-    if (r.acc != BERTH_NONE) items[n++] = gather_lanes(&r, parts, count, spill);
-    if (rest.count) items[n++] = widen_rest(fn, &rest, lanes / 2);
-    return berth_tfn_seq(fn, items, n);
+    berth_stmt last = rest.count ? widen_rest(fn, &rest, lanes / 2) : 0;
+    if (around) {
+        berth_nest loops = *around;
+        if (last) items[n++] = last;
+        loops.body = berth_tfn_seq(fn, items, n);
+        return around_parts(&r, parts, count, berth_nest_emit(fn, &loops));
+    }
+    berth_stmt both[2] = {around_parts(&r, parts, count, berth_tfn_seq(fn, items, n)), last};
+    return berth_tfn_seq(fn, both, last ? 2 : 1);
 }
 
-// Loops in each other that go through memory without a gap, as one; the loop itself where there are
-// none. A row of several dimensions is long enough for vectors where its last one is not.
-static berth_stmt widen_fused(berth_tfn *fn, berth_stmt id, uint16_t lanes) {
+// Loops in each other: those that go through memory without a gap as one (a row of several dimensions
+// is long enough for vectors where its last one is not), and the parts of a sum around the others. The
+// loop itself where there are none.
+static berth_stmt widen_nested(berth_tfn *fn, berth_stmt id, uint16_t lanes) {
     berth_nest nest;
     if (!berth_nest_parse(fn, id, &nest) || nest.count < 2) return id;
     berth_ranges ranges = berth_ranges_collect(fn);
     ranges = berth_ranges_with(fn, &ranges, &nest);
     int before = nest.count;
     berth_cpu__fuse_inwards(fn, &nest, &ranges);
-    if (nest.count == before) return id;
-    berth_nest inner = {.loops = {nest.loops[nest.count - 1]}, .count = 1, .body = nest.body};
+    berth_nest inner = {.loops = {nest.loops[--nest.count]}, .count = 1, .body = nest.body};
     berth_stmt loop = berth_nest_emit(fn, &inner);
-    berth_stmt wide = widen_loop(fn, loop, inner.loops[0].extent, lanes);
+    int64_t extent = inner.loops[0].extent;
+    berth_stmt wide = nest.count ? widen_loop(fn, loop, extent, lanes, &nest) : loop;
+    if (wide != loop) return wide;
+    if (nest.count + 1 == before) return id;
+    wide = widen_loop(fn, loop, extent, lanes, NULL);
     if (wide == loop) return id;
-    nest.count--;
     nest.body = wide;
     return nest.count ? berth_nest_emit(fn, &nest) : wide;
 }
@@ -388,8 +407,8 @@ static berth_stmt rewrite(berth_tfn *fn, berth_stmt id, const berth_cpu_facts *f
     berth_stmt tiles = tile_inside(fn, id, facts);
     if (!tiles) tiles = tables_inside(fn, id, facts);
     if (tiles) return tiles;
-    berth_stmt wide = widen_fused(fn, id, facts->lanes);
-    if (wide == id) wide = widen_loop(fn, id, extent, facts->lanes);
+    berth_stmt wide = widen_nested(fn, id, facts->lanes);
+    if (wide == id) wide = widen_loop(fn, id, extent, facts->lanes, NULL);
     if (wide != id) return wide;
     berth_stmt body = rewrite(fn, node.body, facts);
     if (body == node.body) return id;

@@ -59,3 +59,56 @@ Test(row_lanes, rows_of_two_dimensions) {
     cr_expect_eq(vectors_of(13, 17), 4);
     cr_expect_eq(vectors_of(8, 8), 4);
 }
+
+// Serial loops around the statement that makes the first register of eight floats; -1 = none does.
+static int loops_around_parts(const berth_tfn *fn, berth_stmt id, int depth) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (node->kind == BERTH_STMT_ALLOC) return fn->bufs.data[node->buf].lanes == 8 ? depth : -1;
+    if (node->kind == BERTH_STMT_FOR)
+        return loops_around_parts(fn, node->body, depth + (node->loop_kind == BERTH_LOOP_SERIAL));
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i) {
+        int found = loops_around_parts(fn, fn->lists.data[node->first + i], depth);
+        if (found >= 0) return found;
+    }
+    return -1;
+}
+
+// `update` of %acc by pieces of a row that lie apart: lanes are put together once, after all of them.
+static void expect_parts_outside(const char *first, const char *update, int width) {
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[5,3,%d] in, %%y: f32[3] out) {\n"
+             "  parallel %%i in 3 {\n"
+             "    register %%acc: f32[]\n"
+             "    %%acc[] = %s\n"
+             "    for %%h in 5 { for %%w in %d { %%acc[] = %s } }\n"
+             "    %%y[%%i] = %%acc[]\n"
+             "  }\n}\n",
+             width, first, width, update);
+    bench_case c = support_case_parse(text);
+    support_fill(&c, 5);
+    berth_status status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    float *plain = c.buffers[1];
+    status = berth_schedule_apply(c.fn, support_target(c.arena, "cpu -vector_bits=256"));
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_expect_eq(loops_around_parts(c.fn, c.fn->body, 0), 0, "%s of %d", update, width);
+    status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_expect_leq(support_difference(c.buffers[1], plain, 3), 1e-5, "%s of %d", update, width);
+    status = support_run_compiled(&c, support_target(c.arena, "cpu"), true);
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_expect_leq(support_difference(c.buffers[1], plain, 3), 1e-5, "%s of %d", update, width);
+    support_case_destroy(&c);
+}
+
+Test(row_lanes, pieces_that_lie_apart) {
+    static const int widths[] = {8, 16, 31, 64, 79, 100, 203};
+    for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); ++i) {
+        expect_parts_outside("0.5:f32", "%acc[] + %x[%h, %i, %w]", widths[i]);
+        expect_parts_outside("0.5:f32", "max(%acc[], %x[%h, %i, %w])", widths[i]);
+        expect_parts_outside("-inf:f32", "max(%acc[], %x[%h, %i, %w])", widths[i]);
+        expect_parts_outside("0:f32", "fma(%x[%h, %i, %w], %x[%h, %i, %w], %acc[])", widths[i]);
+    }
+}
