@@ -13,7 +13,8 @@ static const berth_session_binding *find_binding(const berth_session *session, c
 
 static berth_status check_bindings(const berth_session *session) {
     const berth_program *program = session->program;
-    if (session->plan) return BERTH_OK;  // they were chosen for the first plan
+    // They were chosen for the first plan; or for several programs, where berth_turns_open has checked them.
+    if (session->plan || session->options.turns) return BERTH_OK;
     for (uint32_t i = 0; i < session->options.binding_count; ++i) {
         const char *name = session->options.bindings[i].name;
         bool found = false;
@@ -53,6 +54,8 @@ static berth_status absent(const berth_session *session, const berth_program_dev
 // One driver per kind serves all of the session's devices of that kind.
 static berth_status open_driver(berth_session *session, const char *kind,
                                 berth_driver **out_driver) {
+    if (session->options.turns)
+        return berth_turns__driver(session->options.turns, kind, out_driver);
     for (uint32_t i = 0; i < session->driver_count; ++i) {
         if (strcmp(berth_driver_kind(session->drivers[i]), kind) != 0) continue;
         *out_driver = session->drivers[i];
@@ -63,8 +66,7 @@ static berth_status open_driver(berth_session *session, const char *kind,
     return BERTH_OK;
 }
 
-// Steps on this device, or on another of its kind, which may turn out to be the same physical one.
-static bool has_steps(const berth_program *program, const berth_program_device *device) {
+bool berth_executor__has_steps(const berth_program *program, const berth_program_device *device) {
     for (uint32_t i = 0; i < program->step_count; ++i)
         if (strcmp(program->devices[program->steps[i].device].kind, device->kind) == 0) return true;
     return false;
@@ -78,8 +80,7 @@ bool berth_executor__is_used(const berth_program *program, uint32_t device) {
     return false;
 }
 
-// Whether devices of the kind copy to each other.
-static bool has_peers(const berth_program *program, const char *kind) {
+bool berth_executor__has_peers(const berth_program *program, const char *kind) {
     for (uint32_t i = 0; i < program->step_count; ++i) {
         uint32_t peer = berth_program_copy_peer(program, &program->steps[i]);
         if (peer != BERTH_NO_INDEX && strcmp(program->devices[peer].kind, kind) == 0) return true;
@@ -87,14 +88,63 @@ static bool has_peers(const berth_program *program, const char *kind) {
     return false;
 }
 
+// One that this session has opened, or one of those with which it takes turns; NULL = none.
+static const berth_session_physical *find_open(const berth_session *session, const char *kind,
+                                               const berth_device_choice *choice,
+                                               const void *queue) {
+    if (session->options.turns)
+        return berth_turns__find_device(session->options.turns, kind, choice, queue);
+    for (uint32_t i = 0; i < session->physical_count && !queue; ++i) {
+        const berth_session_physical *other = &session->physicals[i];
+        if (other->owned && !other->of_queue && strcmp(other->kind, kind) == 0 &&
+            berth_device_choice_equal(&other->choice, choice))
+            return other;
+    }
+    return NULL;
+}
+
+// The index of a physical device; one that the session does not have yet is added.
+static uint32_t add_physical(berth_session *session, const berth_session_physical *physical) {
+    for (uint32_t i = 0; i < session->physical_count; ++i)
+        if (session->physicals[i].device == physical->device) return i;
+    session->physicals[session->physical_count] = *physical;
+    return session->physical_count++;
+}
+
+static berth_status open_with(berth_session *session, berth_driver *driver,
+                              const berth_program_device *device, berth_device_choice choice,
+                              void *queue, uint32_t *out_index) {
+    struct berth_turns *turns = session->options.turns;
+    // A device that only holds memory (inputs and outputs for another one) needs no threads.
+    berth_turns_kind all = {.works = berth_executor__has_steps(session->program, device),
+                            .has_peers = berth_executor__has_peers(session->program, device->kind)};
+    if (turns && session->plan == 0) all = berth_turns__kind(turns, device->kind);
+    const berth_device_options options = {.thread_count =
+                                              all.works ? session->options.thread_count : 1,
+                                          .threads = all.works ? session->options.threads : NULL,
+                                          .queue = queue,
+                                          .profile = session->options.profile,
+                                          .peers = all.has_peers,
+                                          .cache_folder = session->options.cache_folder,
+                                          .attributes = choice.attributes};
+    const berth_session_physical *opened = NULL;
+    berth_session_physical own = {
+        .kind = device->kind, .choice = choice, .owned = true, .of_queue = queue != NULL};
+    if (turns) {
+        BERTH_TRY(berth_turns__open_device(turns, driver, &choice, &options, &opened));
+    } else {
+        BERTH_TRY(berth_device_open(driver, choice.ordinal, &options, &own.device));
+        opened = &own;
+    }
+    *out_index = add_physical(session, opened);
+    return BERTH_OK;
+}
+
 static berth_status open_physical(berth_session *session, const berth_program_device *device,
                                   berth_device_choice choice, void *queue, uint32_t *out_index) {
-    for (uint32_t i = 0; i < session->physical_count && !queue; ++i) {
-        berth_session_physical *other = &session->physicals[i];
-        if (!other->owned || other->of_queue || strcmp(other->kind, device->kind) != 0 ||
-            !berth_device_choice_equal(&other->choice, &choice))
-            continue;
-        *out_index = i;
+    const berth_session_physical *open = find_open(session, device->kind, &choice, queue);
+    if (open) {
+        *out_index = add_physical(session, open);
         return BERTH_OK;
     }
     berth_driver *driver = NULL;
@@ -108,22 +158,8 @@ static berth_status open_physical(berth_session *session, const berth_program_de
     if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
     if (choice.ordinal >= berth_driver_device_count(driver))
         return absent(session, device, choice.ordinal, driver);
-    // A device that only holds memory (inputs and outputs for another one) needs no threads.
-    bool works = has_steps(session->program, device);
-    const berth_device_options options = {.thread_count = works ? session->options.thread_count : 1,
-                                          .threads = works ? session->options.threads : NULL,
-                                          .queue = queue,
-                                          .profile = session->options.profile,
-                                          .peers = has_peers(session->program, device->kind),
-                                          .cache_folder = session->options.cache_folder,
-                                          .attributes = choice.attributes};
-    berth_session_physical physical = {
-        .kind = device->kind, .choice = choice, .owned = true, .of_queue = queue != NULL};
-    status = berth_device_open(driver, choice.ordinal, &options, &physical.device);
-    if (status) return berth_status_prefix(status, "device \"%s\" of the program", device->name);
-    session->physicals[session->physical_count] = physical;
-    *out_index = session->physical_count++;
-    return BERTH_OK;
+    return berth_status_prefix(open_with(session, driver, device, choice, queue, out_index),
+                               "device \"%s\" of the program", device->name);
 }
 
 static berth_status use_callers(berth_session *session, const berth_program_device *device,

@@ -222,15 +222,26 @@ static berth_status run(berth_session *session, run_buffers on, int64_t timeout_
     return run(session, on, left_of(start_ns, timeout_ns));
 }
 
+// Of sessions with one workspace, one at a time.
+static berth_status run_in_turn(berth_session *session, run_buffers on, int64_t timeout_ns) {
+    struct berth_turns *turns = session->options.turns;
+    if (!turns) return run(session, on, timeout_ns);
+    int64_t start_ns = berth_clock_ns();
+    BERTH_TRY(berth_turns__begin(turns, session, timeout_ns));
+    berth_status status = run(session, on, left_of(start_ns, timeout_ns));
+    berth_turns__end(turns);
+    return status;
+}
+
 berth_status berth_session_run(berth_session *session, int64_t timeout_ns) {
-    return run(session, (run_buffers){.own = true}, timeout_ns);
+    return run_in_turn(session, (run_buffers){.own = true}, timeout_ns);
 }
 
 berth_status berth_session_run_with(berth_session *session, const berth_tensor *inputs,
                                     uint32_t input_count, const berth_tensor *outputs,
                                     uint32_t output_count, int64_t timeout_ns) {
     BERTH_TRY(berth_session_check_buffers(session, inputs, input_count, outputs, output_count));
-    return run(session, (run_buffers){.inputs = inputs, .outputs = outputs}, timeout_ns);
+    return run_in_turn(session, (run_buffers){.inputs = inputs, .outputs = outputs}, timeout_ns);
 }
 
 void berth_session_cancel(berth_session *session) {

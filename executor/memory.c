@@ -55,9 +55,13 @@ static berth_status allocate_pool(berth_session *session, uint32_t index) {
     uint32_t memory = 0;
     BERTH_TRY(berth_device_find_memory(device, pool->scope, &memory));
     BERTH_TRY(berth_executor__check_alignment(pool, device, memory));
-    if (is_lent(session, index))
-        return berth_workspaces_take(session->options.workspaces, device, memory, pool->size_bytes,
+    if (is_lent(session, index)) {
+        const struct berth_turns *turns = session->options.turns;
+        return berth_workspaces_take(session->options.workspaces, device, memory,
+                                     turns ? berth_turns__pool_bytes(turns, session->program, index)
+                                           : pool->size_bytes,
                                      &session->pools[index]);
+    }
     return berth_buffer_allocate(device, memory, pool->size_bytes, &session->pools[index]);
 }
 

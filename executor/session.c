@@ -89,6 +89,7 @@ berth_status berth_executor__open_plan(berth_allocator allocator, const berth_pr
     session->plan = plan;
     session->lost_device = BERTH_NO_INDEX;
     session->options = *options;
+    if (options->turns) berth_turns__retain(options->turns);
     if (session->options.base) session->options.profile = session->options.base->options.profile;
     berth_status status = berth_arena_create(allocator, &session->arena);
     if (!status) status = make_lock(session);
@@ -103,6 +104,8 @@ berth_status berth_executor__open_plan(berth_allocator allocator, const berth_pr
 
 void berth_session_close(berth_session *session) {
     if (!session) return;
+    struct berth_turns *turns = session->options.turns;
+    if (turns) berth_turns__forget(turns, session);
     if (session->next != session->spare) berth_session_close(session->next);
     berth_session_close(session->spare);
     berth_executor__close_queues(session);
@@ -113,6 +116,7 @@ void berth_session_close(berth_session *session) {
     berth_status_free(session->why);
     berth_arena_destroy(session->arena);
     berth_free(session->allocator, session, sizeof(*session));
+    if (turns) berth_turns__release(turns);
 }
 
 const berth_program *berth_session_program(const berth_session *session) {

@@ -49,6 +49,8 @@ typedef struct berth_session_options {
     // Where its workspace is taken from, of sessions that never run at the same time; they outlive it. NULL = it
     // has its own.
     struct berth_workspaces *workspaces;
+    // With whom it shares devices and workspace, and takes turns: set by berth_turns_open (executor/turns.h).
+    struct berth_turns *turns;
     // Of a program with fallbacks: what is said when one of them is used. `on_message` comes from the
     // thread that opens or runs. NULL = nobody is told, berth_session_plan tells who asks.
     void (*on_message)(void *user, const char *message);

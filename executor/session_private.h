@@ -135,6 +135,43 @@ BERTH_MUST_USE berth_status berth_executor__run_with_once(berth_session *session
 
 // bind.c. Whether a program does anything with a device: one that is only listed may be absent.
 bool berth_executor__is_used(const berth_program *program, uint32_t device);
+// Whether it has steps on this device, or on another of its kind, which may turn out to be the same physical one.
+bool berth_executor__has_steps(const berth_program *program, const berth_program_device *device);
+// Whether devices of the kind copy to each other.
+bool berth_executor__has_peers(const berth_program *program, const char *kind);
+
+// turns.c. Of a session that runs in turns (executor/turns.h): drivers and devices that it opens are theirs
+// together. What is found lives until the last of them is closed.
+BERTH_MUST_USE berth_status berth_turns__driver(struct berth_turns *turns, const char *kind,
+                                                berth_driver **out_driver);
+// NULL: none is open. `queue`: of the application, NULL = none.
+const berth_session_physical *berth_turns__find_device(const struct berth_turns *turns,
+                                                       const char *kind,
+                                                       const berth_device_choice *choice,
+                                                       const void *queue);
+BERTH_MUST_USE berth_status berth_turns__open_device(struct berth_turns *turns,
+                                                     berth_driver *driver,
+                                                     const berth_device_choice *choice,
+                                                     const berth_device_options *options,
+                                                     const berth_session_physical **out_physical);
+// What the programs do with devices of a kind; nothing, where none has one.
+typedef struct berth_turns_kind {
+    const char *kind;
+    bool works;      // a program has steps there
+    bool has_peers;  // or copies from one to another
+} berth_turns_kind;
+berth_turns_kind berth_turns__kind(const struct berth_turns *turns, const char *kind);
+// Of a pool of workspace: its own size, or that of the largest one in its place.
+uint64_t berth_turns__pool_bytes(const struct berth_turns *turns, const berth_program *program,
+                                 uint32_t pool);
+// Around a run. Errors: DEADLINE_EXCEEDED another one runs; those of berth_session_recover.
+BERTH_MUST_USE berth_status berth_turns__begin(struct berth_turns *turns, berth_session *session,
+                                               int64_t timeout_ns);
+void berth_turns__end(struct berth_turns *turns);
+// The session begins: it keeps the turns. Before it is closed, and when it is.
+void berth_turns__retain(struct berth_turns *turns);
+void berth_turns__forget(struct berth_turns *turns, const berth_session *session);
+void berth_turns__release(struct berth_turns *turns);
 
 // Inside berth_arena_try of the session's arena; what was made is recorded in the session at once,
 // so that close frees it wherever opening stops.

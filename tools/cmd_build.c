@@ -28,6 +28,8 @@ typedef struct build_command {
     berth_cli_strings models;
     BERTH_VEC(fallback_options) fallbacks;
     berth_cli_strings specialisations;
+    const char *folder;  // of several models, each by `name`
+    bool makes_sources;  // the last program
     berth_compiler *compiler;
     berth_program *program;  // all of it
 } build_command;
@@ -70,9 +72,9 @@ static const struct argp_option options[] = {
     {"optimise", key_optimise, "FOR", 0,
      "With --executor aot: speed (few instructions, the default) or size (few bytes of code)", 0},
     {"share-workspace", key_share, NULL, 0,
-     "With --executor aot: sources of several models, whose static memory is one array of the "
-     "largest "
-     "one's size; each in a folder of its name below that of -o",
+     "Several models, each into a program file of its name in the folder of -o, which `berth run "
+     "--share-workspace` runs with one workspace of the largest one's size; with --executor aot C "
+     "sources, each in a folder of its name, whose static memory is one array of that size",
      0},
     {0},
 };
@@ -206,7 +208,6 @@ static berth_status check_sources(const build_command *command) {
 
 static berth_status write_sources(const build_command *command) {
     const char *name = command->name ? command->name : stem(command->cli.arena, command->cli.model);
-    if (command->shares) BERTH_TRY(berth_file_make_folders(command->output));
     return berth_compiler_save_sources(command->compiler, command->program, name, command->output);
 }
 
@@ -274,16 +275,26 @@ static berth_status compile(build_command *command) {
     return berth_compiler_compile_file(compiler, command->cli.model, &command->program);
 }
 
+// Where one of several models goes.
+static berth_status place_shared(build_command *command, const char *executor) {
+    if (strcmp(executor, "vm") == 0)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "the virtual machine runs this model, whose workspace is its own: "
+                                 "--share-workspace is of models of fixed shapes");
+    command->output = berth_arena_printf(command->cli.arena, "%s/%s%s", command->folder,
+                                         command->name, command->makes_sources ? "" : ".berth");
+    return berth_file_make_folders(command->folder);
+}
+
 static berth_status build_one(build_command *command) {
     berth_program_facts facts;
     BERTH_TRY(check_output(command));
     BERTH_TRY(check_key(command));
     BERTH_TRY(compile(command));
     BERTH_TRY(berth_program_get_facts(command->program, &facts, sizeof(facts)));
-    bool sources = strcmp(facts.executor, "aot") == 0;
-    if (command->shares && !sources)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "--share-workspace is of C sources: give --executor aot, too");
+    const bool sources = strcmp(facts.executor, "aot") == 0;
+    command->makes_sources = sources;
+    if (command->folder) BERTH_TRY(place_shared(command, facts.executor));
     if (sources) BERTH_TRY(check_sources(command));
     if (command->fallbacks.count) BERTH_TRY(add_fallbacks(command));
     berth_interrupt interrupt = berth_cli_interrupt(&command->cli);
@@ -305,34 +316,55 @@ static bool alike(const char *a, const char *b) {
     return *a == *b;
 }
 
-// Every model into a folder of its name, and beside them the memory that they share.
-static berth_status build_shared(build_command *command) {
-    const char *folder = command->output;
-    berth_arena *arena = command->cli.arena;
-    const uint32_t count = command->models.count;
-    const char **names = berth_arena_array(arena, count, sizeof(const char *));
-    berth_program_facts *facts = berth_arena_array(arena, count, sizeof(berth_program_facts));
-    for (uint32_t i = 0; i < count; ++i) {
-        names[i] = stem(arena, command->models.data[i]);
+static berth_status check_names(const build_command *command, const char **names) {
+    for (uint32_t i = 0; i < command->models.count; ++i) {
+        names[i] = stem(command->cli.arena, command->models.data[i]);
         for (uint32_t k = 0; k < i; ++k)
             if (alike(names[i], names[k]))
                 return berth_status_make(
                     BERTH_INVALID_ARGUMENT, "\"%s\" and \"%s\" would both be called %s; rename one",
                     command->models.data[k], command->models.data[i], names[i]);
     }
+    return BERTH_OK;
+}
+
+// What build_one has made of a model, after its program is gone.
+typedef struct built_model {
+    const char *name, *output;
+    berth_program_facts facts;
+} built_model;
+
+static berth_status build_named(build_command *command, const char *folder, built_model *model) {
+    command->folder = folder;
+    command->name = model->name;
+    BERTH_TRY(berth_status_prefix(build_one(command), "%s", command->cli.model));
+    BERTH_TRY(berth_program_get_facts(command->program, &model->facts, sizeof(model->facts)));
+    model->output = command->output;
+    end(command);
+    command->program = NULL;
+    command->compiler = NULL;
+    return BERTH_OK;
+}
+
+// Every model under its name, and beside sources the memory that they share.
+static berth_status build_shared(build_command *command) {
+    const char *folder = command->output;
+    berth_arena *arena = command->cli.arena;
+    const uint32_t count = command->models.count;
+    const char **names = berth_arena_array(arena, count, sizeof(const char *));
+    built_model *built = berth_arena_new_array(arena, built_model, count);
+    bool sources = false;
+    BERTH_TRY(check_names(command, names));
     for (uint32_t i = 0; i < count; ++i) {
         command->cli.model = command->models.data[i];
-        command->output = berth_arena_printf(arena, "%s/%s", folder, names[i]);
-        BERTH_TRY(berth_status_prefix(build_one(command), "%s", command->cli.model));
-        BERTH_TRY(berth_program_get_facts(command->program, &facts[i], sizeof(facts[i])));
-        end(command);
-        command->program = NULL;
-        command->compiler = NULL;
+        built[i].name = names[i];
+        BERTH_TRY(build_named(command, folder, &built[i]));
+        sources = command->makes_sources;
     }
-    BERTH_TRY(berth_cli_write_workspace(arena, folder, names, count));
+    if (sources) BERTH_TRY(berth_cli_write_workspace(arena, folder, names, count));
     for (uint32_t i = 0; i < count; ++i) {
-        command->output = berth_arena_printf(arena, "%s/%s", folder, names[i]);
-        print_facts(command, &facts[i], 0);
+        command->output = built[i].output;
+        print_facts(command, &built[i].facts, 0);
     }
     return BERTH_OK;
 }

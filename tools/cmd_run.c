@@ -16,6 +16,8 @@
 
 typedef struct run_command {
     berth_cli_model cli;
+    berth_cli_strings models;
+    bool shares;                // the workspace of several models
     berth_cli_strings outputs;  // NAME=FILE
     const char *require;
     const char *require_signature;
@@ -28,6 +30,7 @@ typedef struct run_command {
 
 typedef struct run_state {
     run_command command;
+    struct run_state *together;  // of --share-workspace, one per model; NULL = it is one alone
     berth_compiler *compiler;
     berth_program *program;  // as it was compiled or opened
     uint32_t plan;           // of it that runs: 0, or a fallback's number
@@ -47,7 +50,8 @@ enum {
     key_threads,
     key_seed,
     key_profile,
-    key_device_options
+    key_device_options,
+    key_share
 };
 
 static const struct argp_option options[] = {
@@ -66,8 +70,24 @@ static const struct argp_option options[] = {
     {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
     {"device-options", key_device_options, "DEVICE=WORDS", 0, BERTH_CLI_DEVICE_OPTIONS, 0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
+    {"share-workspace", key_share, NULL, 0,
+     "Several models, on the same devices and with one workspace of the largest one's size, one "
+     "after another; their inputs are random",
+     0},
     {0},
 };
+
+static void check_several(const run_command *command, struct argp_state *state) {
+    if (command->models.count > 1 && !command->shares)
+        berth_cli_wrong_usage(state, "only one model, or several with --share-workspace");
+    const char *unfit = command->cli.inputs.count ? "--input"
+                        : command->outputs.count  ? "--output"
+                        : command->trace          ? "--trace"
+                                                  : NULL;
+    if (command->shares && unfit)
+        berth_cli_wrong_usage(state, "%s is of one model, not of several with --share-workspace",
+                              unfit);
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     run_command *command = &((run_state *)state->input)->command;
@@ -76,6 +96,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         state->child_inputs[0] = &command->cli;
         command->cli.takes_bounds = true;
         return 0;
+    case key_share: command->shares = true; return 0;
+    case ARGP_KEY_ARG:
+        berth_cli_push(&command->cli, &command->models, arg);
+        return command->models.count > 1 ? 0 : ARGP_ERR_UNKNOWN;  // the first is taken as the model
+    case ARGP_KEY_END: check_several(command, state); return 0;
     case key_output:
         if (!berth_cli_names_file(arg))
             berth_cli_wrong_usage(state, "--output takes NAME=FILE, not \"%s\"", arg);
@@ -260,34 +285,48 @@ static json_t *report_json(run_state *s, json_t *devices, uint64_t copied_bytes)
     return json;
 }
 
-static berth_status print_json(run_state *s) {
+static berth_status make_json(run_state *s, json_t **out_json) {
     uint64_t copied_bytes = 0;
     BERTH_TRY(sum_copied(s, &copied_bytes));
     json_t *devices = json_object();
     berth_status status = devices_json(s, devices);
-    if (!status) berth_cli_print_json(report_json(s, devices, copied_bytes));
+    if (!status) *out_json = report_json(s, devices, copied_bytes);
     json_decref(devices);
     return status;
 }
 
-static berth_status run_model(run_state *s) {
-    if (berth_program_fallback_count(s->program) == 0) BERTH_TRY(check_required(s));
-    // Profiling costs about 0.1 us a step; the busy times per device need it.
-    const berth_session_settings settings = {.size_bytes = sizeof(settings),
-                                             .thread_count = s->command.threads,
-                                             .profile = 1,
-                                             .cache_folder =
-                                                 berth_cli_driver_cache(&s->command.cli),
-                                             .device_words = s->command.device_words.data,
-                                             .device_word_count = s->command.device_words.count,
-                                             .on_message = say_fallback};
-    BERTH_TRY(berth_session_create(s->program, &settings, &s->session));
+static berth_status print_json(run_state *s) {
+    json_t *json = NULL;
+    BERTH_TRY(make_json(s, &json));
+    berth_cli_print_json(json);
+    return BERTH_OK;
+}
+
+// Profiling costs about 0.1 us a step; the busy times per device need it.
+static berth_session_settings settings_of(const run_state *s) {
+    return (berth_session_settings){.size_bytes = sizeof(berth_session_settings),
+                                    .thread_count = s->command.threads,
+                                    .profile = 1,
+                                    .cache_folder = berth_cli_driver_cache(&s->command.cli),
+                                    .device_words = s->command.device_words.data,
+                                    .device_word_count = s->command.device_words.count,
+                                    .on_message = say_fallback};
+}
+
+static berth_status run_session(run_state *s) {
     follow_plan(s);
     BERTH_TRY(check_required(s));
     BERTH_TRY(check_outputs(s));
     BERTH_TRY(berth_run_inputs_feed(s->session, &s->values, s->command.seed));
     BERTH_TRY(run_all(s));
-    BERTH_TRY(check_required(s));
+    return check_required(s);
+}
+
+static berth_status run_model(run_state *s) {
+    if (berth_program_fallback_count(s->program) == 0) BERTH_TRY(check_required(s));
+    const berth_session_settings settings = settings_of(s);
+    BERTH_TRY(berth_session_create(s->program, &settings, &s->session));
+    BERTH_TRY(run_session(s));
     berth_interrupt interrupt = berth_cli_interrupt(&s->command.cli);
     berth_interrupt_defer(interrupt, true);
     berth_status status = write_files(s);
@@ -313,10 +352,71 @@ static berth_status run_by_vm(run_state *s) {
     return berth_run_with_vm(&vm);
 }
 
+// ---- several models with one workspace ----------------------------------------------------------
+
+static berth_status print_together(const run_state *s) {
+    const uint32_t count = s->command.models.count;
+    const uint64_t bytes = berth_session_common_workspace_bytes(s->together[0].session);
+    char text[32];
+    if (berth_cli_wants_json(&s->command.cli)) {
+        json_t *models = json_array();
+        berth_status status = BERTH_OK;
+        for (uint32_t i = 0; i < count && !status; ++i) {
+            json_t *model = NULL;
+            status = make_json(&s->together[i], &model);
+            if (!status) json_array_append_new(models, model);
+        }
+        if (!status)
+            berth_cli_print_json(
+                json_pack("{s:O, s:I}", "models", models, "workspace_bytes", (json_int_t)bytes));
+        json_decref(models);
+        return status;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_cli_print("model %s\n", s->together[i].command.cli.model);
+        BERTH_TRY(print_text(&s->together[i]));
+    }
+    berth_format_bytes(bytes, text);
+    berth_cli_print("workspace of all: %s\n", text);
+    return BERTH_OK;
+}
+
+static berth_status compile_one(run_state *s) {
+    BERTH_TRY(berth_cli_compiler_of(&s->command.cli, &s->compiler, &s->values));
+    BERTH_TRY(berth_compiler_set(s->compiler, "required_key", s->command.require_signature));
+    BERTH_TRY(berth_status_prefix(
+        berth_compiler_compile_file(s->compiler, s->command.cli.model, &s->program), "%s",
+        s->command.cli.model));
+    return berth_program_fallback_count(s->program) ? BERTH_OK : check_required(s);
+}
+
+static berth_status run_together(run_state *s) {
+    berth_arena *arena = s->command.cli.arena;
+    const uint32_t count = s->command.models.count;
+    const run_state first = *s;
+    berth_program **programs = berth_arena_array(arena, count, sizeof(berth_program *));
+    berth_session **sessions = berth_arena_array(arena, count, sizeof(berth_session *));
+    s->together = berth_arena_new_array(arena, run_state, count);
+    for (uint32_t i = 0; i < count; ++i) {
+        s->together[i] = first;
+        s->together[i].command.cli.model = s->command.models.data[i];
+        BERTH_TRY(compile_one(&s->together[i]));
+        programs[i] = s->together[i].program;
+    }
+    const berth_session_settings settings = settings_of(s);
+    BERTH_TRY(berth_session_create_together(programs, count, &settings, sessions));
+    for (uint32_t i = 0; i < count; ++i) s->together[i].session = sessions[i];
+    for (uint32_t i = 0; i < count; ++i)
+        BERTH_TRY(
+            berth_status_prefix(run_session(&s->together[i]), "%s", s->command.models.data[i]));
+    return print_together(s);
+}
+
 static berth_status run(void *state) {
     run_state *s = state;
     bool json = berth_cli_wants_json(&s->command.cli);
     const char *executor = s->command.cli.executor;
+    if (s->command.shares) return run_together(s);
     BERTH_TRY(berth_cli_compiler_of(&s->command.cli, &s->compiler, &s->values));
     BERTH_TRY(berth_compiler_set(s->compiler, "required_key", s->command.require_signature));
     if (executor ? strcmp(executor, "vm") == 0 : s->command.cli.bounds.count > 0)
@@ -337,6 +437,7 @@ static berth_status run(void *state) {
 
 static void end(void *state) {
     run_state *s = state;
+    for (uint32_t i = 0; s->together && i < s->command.models.count; ++i) end(&s->together[i]);
     berth_session_destroy(s->session);
     berth_program_release(s->program);
     berth_compiler_destroy(s->compiler);
@@ -345,7 +446,7 @@ static void end(void *state) {
 int berth_cmd_run(int argc, char **argv) {
     static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
     static const berth_cli_command command = {
-        .argp = {options, parse, "MODEL",
+        .argp = {options, parse, "MODEL\nMODEL... --share-workspace",
                  "Runs MODEL (an ONNX file, a module as `berth opt` prints it, or a program made "
                  "by `berth "
                  "build`).\vInputs that are "

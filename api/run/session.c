@@ -5,6 +5,8 @@
 #include <berth/session.h>
 #include <string.h>
 
+#include "executor/turns.h"
+
 enum { most_choices = 64 };
 
 // The settings that the caller's version of the struct has; the rest are defaults.
@@ -37,35 +39,45 @@ static berth_status read_settings(const berth_session_settings *given,
         most_choices);
 }
 
+// What the executor takes; `bindings` has room for most_choices.
+static berth_session_options options_of(const berth_session_settings *wanted,
+                                        berth_session_binding *bindings) {
+    uint32_t count = 0;  // the first of a name is taken
+    for (uint32_t i = 0; i < wanted->queue_count; ++i)
+        bindings[count++] = (berth_session_binding){.name = wanted->queues[i].device,
+                                                    .queue = wanted->queues[i].queue};
+    for (uint32_t i = 0; i < wanted->device_count; ++i)
+        bindings[count++] = (berth_session_binding){.name = wanted->devices[i].device,
+                                                    .ordinal = wanted->devices[i].ordinal};
+    for (uint32_t i = 0; i < wanted->device_word_count; ++i)
+        bindings[count++] = (berth_session_binding){.name = wanted->device_words[i].device,
+                                                    .attributes = wanted->device_words[i].words};
+    return (berth_session_options){.bindings = bindings,
+                                   .binding_count = count,
+                                   .thread_count = wanted->thread_count,
+                                   .profile = wanted->profile != 0,
+                                   .cache_folder = wanted->cache_folder,
+                                   .threads = wanted->threads,
+                                   .on_message = wanted->on_message,
+                                   .message_user = wanted->message_user,
+                                   .first_plan_only = wanted->first_plan_only != 0,
+                                   .base = wanted->share};
+}
+
+static berth_allocator allocator_of(const berth_session_settings *wanted) {
+    return wanted->allocator ? *wanted->allocator : berth_allocator_system();
+}
+
 berth_status berth_api__session_open(const berth_program *program,
                                      const berth_session_settings *settings, berth_session *base,
                                      berth_session **out_session) {
     *out_session = NULL;
     berth_session_settings wanted;
     BERTH_TRY(read_settings(settings, &wanted));
+    if (base) wanted.share = base;
     berth_session_binding bindings[most_choices];
-    uint32_t count = 0;  // the first of a name is taken
-    for (uint32_t i = 0; i < wanted.queue_count; ++i)
-        bindings[count++] = (berth_session_binding){.name = wanted.queues[i].device,
-                                                    .queue = wanted.queues[i].queue};
-    for (uint32_t i = 0; i < wanted.device_count; ++i)
-        bindings[count++] = (berth_session_binding){.name = wanted.devices[i].device,
-                                                    .ordinal = wanted.devices[i].ordinal};
-    for (uint32_t i = 0; i < wanted.device_word_count; ++i)
-        bindings[count++] = (berth_session_binding){.name = wanted.device_words[i].device,
-                                                    .attributes = wanted.device_words[i].words};
-    const berth_session_options options = {.bindings = bindings,
-                                           .binding_count = count,
-                                           .thread_count = wanted.thread_count,
-                                           .profile = wanted.profile != 0,
-                                           .cache_folder = wanted.cache_folder,
-                                           .threads = wanted.threads,
-                                           .on_message = wanted.on_message,
-                                           .message_user = wanted.message_user,
-                                           .first_plan_only = wanted.first_plan_only != 0,
-                                           .base = base ? base : wanted.share};
-    berth_allocator allocator = wanted.allocator ? *wanted.allocator : berth_allocator_system();
-    return berth_session_open(allocator, program, &options, out_session);
+    const berth_session_options options = options_of(&wanted, bindings);
+    return berth_session_open(allocator_of(&wanted), program, &options, out_session);
 }
 
 berth_status berth_session_create(berth_program *program, const berth_session_settings *settings,
@@ -73,6 +85,24 @@ berth_status berth_session_create(berth_program *program, const berth_session_se
     BERTH_TRY(berth_api__session_open(program, settings, NULL, out_session));
     berth_program_retain(program);
     return BERTH_OK;
+}
+
+berth_status berth_session_create_together(berth_program *const *programs, uint32_t program_count,
+                                           const berth_session_settings *settings,
+                                           berth_session **out_sessions) {
+    for (uint32_t i = 0; i < program_count; ++i) out_sessions[i] = NULL;
+    berth_session_settings wanted;
+    BERTH_TRY(read_settings(settings, &wanted));
+    berth_session_binding bindings[most_choices];
+    const berth_session_options options = options_of(&wanted, bindings);
+    BERTH_TRY(berth_turns_open(allocator_of(&wanted), (const berth_program *const *)programs,
+                               program_count, &options, out_sessions));
+    for (uint32_t i = 0; i < program_count; ++i) berth_program_retain(programs[i]);
+    return BERTH_OK;
+}
+
+uint64_t berth_session_common_workspace_bytes(berth_session *session) {
+    return berth_turns_workspace_bytes(session);
 }
 
 void berth_session_destroy(berth_session *session) {

@@ -8,6 +8,7 @@
 //
 // Threads: one thread at a time uses a session, except berth_session_cancel. Any number of sessions
 // of one program may run at once, each with memory of its own; constants in host memory exist once.
+// Those of berth_session_create_together have one workspace, and run in turns.
 #ifndef BERTH_SESSION_H_
 #define BERTH_SESSION_H_
 
@@ -96,6 +97,22 @@ typedef struct berth_session_settings {
 BERTH_API BERTH_MUST_USE berth_status berth_session_create(berth_program *program,
                                                            const berth_session_settings *settings,
                                                            berth_session **out_session);
+// Opens a session of each of several programs, which run in turns: they use the same devices and threads, and in each
+// memory one workspace of the largest one's size, where sessions apart have one each. Constants, inputs and outputs are
+// each session's own, so results stay while another one runs. `out_sessions` has room for `program_count`; all are open,
+// or none. `settings` as above, for all of them: choices, queues and words are for the programs that have the device.
+// Where several devices of a program work in the same memory, what they share is that session's own.
+//   ownership: each session keeps a reference of its program; they are destroyed in any order
+//   errors:    those of berth_session_create; INVALID_ARGUMENT no program, or settings.share; UNSUPPORTED a program of
+//              the executor vm
+//   threads:   each session by one thread at a time; a run waits until that of another one has ended, up to its
+//              own timeout (DEADLINE_EXCEEDED)
+BERTH_API BERTH_MUST_USE berth_status
+berth_session_create_together(berth_program *const *programs, uint32_t program_count,
+                              const berth_session_settings *settings, berth_session **out_sessions);
+// Bytes of workspace that the session has together with others; 0 = it was opened by itself.
+BERTH_API uint64_t berth_session_common_workspace_bytes(berth_session *session);
+
 // Which plan runs: 0 is the program itself, i its fallback i - 1. `out_reason` (may be NULL): why no
 // earlier one, "" for 0; valid until the session is destroyed.
 BERTH_API uint32_t berth_session_plan(berth_session *session, const char **out_reason);

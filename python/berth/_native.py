@@ -118,6 +118,8 @@ RUN_SIDE = {
     "berth_program_placement_count": (c_uint32, [_P]),
     "berth_program_placement_at": (POINTER(Placement), [_P, c_uint32]),
     "berth_session_create": (STATUS, [_P, POINTER(SessionSettings), _OUT]),
+    "berth_session_create_together": (STATUS, [POINTER(c_void_p), c_uint32, POINTER(SessionSettings), _OUT]),
+    "berth_session_common_workspace_bytes": (c_uint64, [_P]),
     "berth_session_destroy": (None, [_P]),
     "berth_session_plan": (c_uint32, [_P, POINTER(c_char_p)]),
     "berth_session_input": (POINTER(Tensor), [_P, c_uint32]),

@@ -224,6 +224,38 @@ class Session:
         self._handle = Handle(run.berth_session_create, run.berth_session_destroy, program._handle.pointer,
                               ctypes.byref(self._settings.record))
 
+    @classmethod
+    def together(cls, programs, threads=0, profile=False, devices=None, cache=None, message=None, fallbacks=True):
+        """Sessions of several programs that run in turns: on the same devices and threads, and with one workspace of the
+        largest one's size. A run waits for that of another one.
+
+        >>> import berth
+        >>> programs = [berth.load("examples/digits/digits.onnx", target="cpu", dims={"batch": n}).program() for n in (1, 8)]
+        >>> sessions = berth.Session.together(programs)
+        >>> sessions[0].common_workspace_bytes == sessions[1].common_workspace_bytes
+        True
+        """
+        programs = list(programs)
+        settings = SessionSettings(threads, profile, devices, cache, message, fallbacks)
+        pointers = (ctypes.c_void_p * max(len(programs), 1))(*[program._handle.pointer for program in programs])
+        opened = (ctypes.c_void_p * max(len(programs), 1))()
+        run.berth_session_create_together(pointers, len(programs), ctypes.byref(settings.record),
+                                          ctypes.cast(opened, ctypes.POINTER(ctypes.c_void_p)))
+        return [cls._of(program, settings, pointer) for program, pointer in zip(programs, opened)]
+
+    @classmethod
+    def _of(cls, program, settings, pointer):
+        session = cls.__new__(cls)
+        session.program, session._settings = program, settings
+        session._handle = Handle(lambda out: None, run.berth_session_destroy)
+        session._handle.pointer = ctypes.c_void_p(pointer)
+        return session
+
+    @property
+    def common_workspace_bytes(self):
+        """Of workspace that it has with others (`together`); 0 = it was opened by itself."""
+        return run.berth_session_common_workspace_bytes(self._handle.pointer)
+
     @property
     def plan(self):
         """Which plan runs, and why no earlier one: (0, "") for the program itself."""

@@ -99,10 +99,6 @@ static void shares(const char *folder) {
              "'cpu -arch=cortex-m4' --runtime bare -o %s/alike",
              folder, folder);
     berth_run_fails(arguments, 1, "would both be called Digits");
-    snprintf(arguments, sizeof(arguments),
-             "build examples/digits/digits.onnx %s/second.onnx --share-workspace -o %s/no", folder,
-             folder);
-    berth_run_fails(arguments, 1, "--executor aot");
     cr_expect(!is_there(folder, "no"));
 }
 

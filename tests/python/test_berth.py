@@ -488,6 +488,21 @@ class Programs(unittest.TestCase):
         self.assertEqual(scores.argmax(), labels[0])
         self.assertTrue((session.output(0) == -1).all())  # the session's own memory was not needed
 
+    def test_sessions_with_one_workspace(self):
+        images, labels = digits()
+        programs = [berth.load(DIGITS, dims={"batch": n}).program() for n in (1, 8)]
+        small, large = berth.Session.together(programs)
+        self.assertGreater(small.common_workspace_bytes, 0)
+        self.assertEqual(small.common_workspace_bytes, berth.Session.together(programs[1:])[0].common_workspace_bytes)
+        self.assertEqual(programs[0].session().common_workspace_bytes, 0)
+        (many,), (one,) = large.run([images[:8]]), small.run([images[:1]])
+        self.assertEqual(list(many.argmax(1)) + list(one.argmax(1)), list(labels[:8]) + [labels[0]])
+        del small
+        gc.collect()
+        self.assertTrue((large.run([images[:8]])[0] == many).all())
+        with Fails(self, "INVALID_ARGUMENT", "no program"):
+            berth.Session.together([])
+
     def test_memory_views_keep_their_session(self):
         images, labels = digits()
         session = berth.load(DIGITS, dims={"batch": 1}).program().session()
