@@ -87,6 +87,14 @@ berth_status berth_infer__axis(const berth_infer *x, const char *name, int64_t f
         x, berth_axis_resolve(berth_infer__int(x, name, fallback), rank, name, out_axis));
 }
 
+berth_status berth_infer__want_axes_operand(const berth_infer *x) {
+    if (!berth_attrs_find(x->module, &x->op->attrs, "axes")) return BERTH_OK;
+    return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
+                             "%s takes its axes as the second operand, not as an attribute: a "
+                             "constant, as in %%axes = constant() {value = i64[1] (1)}",
+                             berth_op_facts_get(x->op->kind)->name);
+}
+
 berth_dtype berth_infer__dtype(const berth_infer *x, const char *name, berth_dtype fallback) {
     const berth_attr *attr = berth_attrs_find(x->module, &x->op->attrs, name);
     return attr && attr->kind == BERTH_ATTR_DTYPE ? attr->dtype : fallback;

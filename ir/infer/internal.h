@@ -67,6 +67,8 @@ int64_t berth_infer__int(const berth_infer *x, const char *name, int64_t fallbac
 BERTH_MUST_USE berth_status berth_infer__axis(const berth_infer *x, const char *name,
                                               int64_t fallback, int rank, int *out_axis);
 berth_dtype berth_infer__dtype(const berth_infer *x, const char *name, berth_dtype fallback);
+// Fails where axes stand in an attribute, as in ONNX before opset 13: here they are operand 1.
+BERTH_MUST_USE berth_status berth_infer__want_axes_operand(const berth_infer *x);
 
 // Checks, done only as far as the types are known.
 BERTH_MUST_USE berth_status berth_infer__want_rank(const berth_infer *x, uint32_t operand, int low,

@@ -36,6 +36,7 @@ static void set_reduced(berth_infer *x, const berth_type *in, berth_dtype dtype,
 }
 
 berth_status berth_infer__reduce(berth_infer *x) {
+    BERTH_TRY(berth_infer__want_axes_operand(x));
     berth_type in = berth_infer__in(x, 0);
     bool keep = berth_infer__int(x, "keepdims", 1) != 0;
     uint32_t set = 0;

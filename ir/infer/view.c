@@ -150,6 +150,7 @@ static berth_status axis_set(const berth_infer *x, const berth_infer_ints *axes,
 }
 
 berth_status berth_infer__squeeze(berth_infer *x) {
+    BERTH_TRY(berth_infer__want_axes_operand(x));
     berth_type in = berth_infer__in(x, 0);
     berth_infer_ints axes;
     BERTH_TRY(berth_infer__ints(x, 1, &axes));
@@ -176,6 +177,7 @@ berth_status berth_infer__squeeze(berth_infer *x) {
 }
 
 berth_status berth_infer__unsqueeze(berth_infer *x) {
+    BERTH_TRY(berth_infer__want_axes_operand(x));
     berth_type in = berth_infer__in(x, 0);
     berth_infer_ints axes;
     BERTH_TRY(berth_infer__ints(x, 1, &axes));

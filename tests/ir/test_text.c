@@ -1,11 +1,13 @@
 // The text form: every construct, and the positions of errors.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/doc.h"
 #include "ir/graph/graph.h"
 #include "ir/pass.h"
 #include "ir/text.h"
+#include "tests/check.h"
 
 static berth_module *parse(berth_arena *arena, const char *text) {
     berth_module *module = NULL;
@@ -246,5 +248,29 @@ Test(text, printing_needs_little_beside_the_text) {
     size_t before = peak.live;
     size_t length = strlen(print(module));
     cr_expect_leq(peak.most - before, 4 * length + 8 * words_each * operations);
+    berth_arena_destroy(arena);
+}
+
+// Axes as ONNX had them before opset 13: an error where they stand, not something that lowering and shapes see differently.
+Test(text, axes_are_operands) {
+    static const char *const ops[] = {"reduce_sum(%x)", "reduce_mean(%x, _)", "squeeze(%x)",
+                                      "unsqueeze(%x, %a)"};
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); ++i)
+        for (int as_attribute = 0; as_attribute < 2; ++as_attribute) {
+            char text[512];
+            snprintf(
+                text, sizeof(text),
+                "module \"m\"\ngraph @main(%%x: f32[1,2]) {\n  %%a = constant() {value = i64[1] "
+                "(0)}\n  %%y = %s%s\n  return %%y\n}\n",
+                ops[i], as_attribute ? " {axes = [0]}" : "");
+            berth_module *module = NULL;
+            berth_status status = berth_module_parse(arena, text, strlen(text), "t", &module);
+            if (as_attribute)
+                assert_fails(status, BERTH_INVALID_ARGUMENT, "t:4:3: ");
+            else
+                assert_ok(status);
+        }
     berth_arena_destroy(arena);
 }
