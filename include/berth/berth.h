@@ -5,6 +5,7 @@
 //   tensor.h    element type, shape, data
 //   allocator.h the caller's allocator
 //   threads.h   the caller's threads
+//   dlpack.h    tensors as DLPack has them, and back
 //   vulkan_queue.h  a queue of the caller's on a Vulkan device
 //   device.h    the devices of this machine
 //   program.h   a compiled model: from a file, from memory, or from the compiler
@@ -39,6 +40,7 @@
 #include <berth/calibrate.h>
 #include <berth/compile.h>
 #include <berth/device.h>
+#include <berth/dlpack.h>
 #include <berth/dynamic.h>
 #include <berth/inspect.h>
 #include <berth/kernel_cache.h>

@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _native
+from . import _device_memory, _native
 
 # By the numbers of berth_dtype. bf16, which NumPy lacks, is taken and given as its bits.
 _NAMES = {1: "float32", 2: "float64", 3: "float16", 4: "uint16", 5: "int8", 6: "int16", 7: "int32", 8: "int64",
@@ -105,10 +105,12 @@ _DEVICE_MEMORY = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10:
 
 def _from_dlpack(value, port):
     kind = int(value.__dlpack_device__()[0]) if hasattr(value, "__dlpack_device__") else 1
+    if _device_memory.kind_of(value) is not None:
+        return _device_memory.read(value, f'input "{port.name}"')
     if kind not in _HOST_MEMORY:
         raise _native.BerthError("UNSUPPORTED", f'input "{port.name}" is in the memory of a device '
-                                 f'(kDL{_DEVICE_MEMORY.get(kind, kind)}); inputs are host memory: copy it there first (PyTorch: '
-                                 ".cpu())")
+                                 f'(kDL{_DEVICE_MEMORY.get(kind, kind)}); those of kDLCUDA and kDLOpenCL are read, others not: '
+                                 "copy it to host memory first (PyTorch: .cpu())")
     return np.from_dlpack(value)
 
 
@@ -136,6 +138,16 @@ def tensors_of(arrays, ports):
     for i, array in enumerate(arrays[:len(ports)]):
         tensors[i] = tensor_of(array, dtype_number(ports[i]))
     return tensors
+
+
+def places(out, ports):
+    """Arrays for a run to fill, and [(array, tensor)] to copy then: tensors of `out` that are in the memory of a device."""
+    arrays, copies = list(out), []
+    for i, port in enumerate(ports[:len(arrays)]):
+        if not isinstance(arrays[i], np.ndarray) and _device_memory.kind_of(arrays[i]) is not None:
+            copies.append((empty(port), arrays[i], f'output "{port.name}"'))
+            arrays[i] = copies[-1][0]
+    return arrays, copies
 
 
 def check_out(arrays, ports):

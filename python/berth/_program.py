@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _arrays, _native
+from . import _arrays, _device_memory, _native
 from ._native import BerthError, Handle, path_bytes, run, text
 from ._plan import Placement, Plan
 
@@ -272,7 +272,8 @@ class Session:
 
     def run(self, inputs=None, out=None, timeout=None):
         """Runs once. `inputs`: values in the program's order; None = as the session's own memory has them. Gives the
-        outputs as new arrays, or fills those of `out` (contiguous, of the right types and shapes)."""
+        outputs as new arrays, or fills those of `out` (contiguous, of the right types and shapes): arrays, or tensors in the memory
+        of a GPU that speak DLPack (kDLCUDA, kDLOpenCL), which get a copy."""
         timeout_ns = -1 if timeout is None else int(timeout * 1e9)
         program = self.program
         if inputs is None:
@@ -281,9 +282,12 @@ class Session:
             inputs[len(program.inputs):])
         if out is None:
             out = [_arrays.empty(port) for port in program.outputs]
-        _arrays.check_out(out, program.outputs)
+        arrays, copies = _arrays.places(out, program.outputs)
+        _arrays.check_out(arrays, program.outputs)
         run.berth_session_run_with(self._handle.pointer, _arrays.tensors_of(inputs, program.inputs), len(inputs),
-                                   _arrays.tensors_of(out, program.outputs), len(out), timeout_ns)
+                                   _arrays.tensors_of(arrays, program.outputs), len(arrays), timeout_ns)
+        for copy in copies:
+            _device_memory.write(*copy)
         return out
 
     def cancel(self):

@@ -415,6 +415,21 @@ cuda_result cuMemcpyDtoHAsync_v2(void *destination, cuda_address source, size_t 
     return put_copy((cuda_address)(uintptr_t)destination, source, bytes, stream);
 }
 
+// On the default stream, which waits for the others and is done when the call returns.
+cuda_result cuMemcpyHtoD_v2(cuda_address destination, const void *source, size_t bytes) {
+    BEGIN_IN_CONTEXT();
+    emulated_wait_for_streams();
+    memcpy((void *)(uintptr_t)destination, source, bytes);
+    return CUDA_OK;
+}
+
+cuda_result cuMemcpyDtoH_v2(void *destination, cuda_address source, size_t bytes) {
+    BEGIN_IN_CONTEXT();
+    emulated_wait_for_streams();
+    memcpy(destination, (const void *)(uintptr_t)source, bytes);
+    return CUDA_OK;
+}
+
 cuda_result cuMemcpyAsync(cuda_address destination, cuda_address source, size_t bytes,
                           cuda_stream stream) {
     BEGIN_IN_CONTEXT();

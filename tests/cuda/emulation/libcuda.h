@@ -15,6 +15,10 @@
 #define CUDA_NEWER(name, parameters) cuda_result name parameters;
 #include "devices/cuda/cuda_symbols.def"
 
+// What Berth's driver does not use, but the Python package does.
+cuda_result cuMemcpyHtoD_v2(cuda_address destination, const void *source, size_t bytes);
+cuda_result cuMemcpyDtoH_v2(void *destination, cuda_address source, size_t bytes);
+
 enum { most_devices = 8, most_parameters = 256, most_calls = 64 };
 
 struct CUctx_st {
