@@ -30,13 +30,13 @@ static const char *suffixed(berth_lower *c, const char *name, const char *suffix
     return berth_arena_printf(c->scratch, "%s%s", name, suffix);
 }
 
-// The remainder goes outside in the last dimension, so that the innermost loop is the longer one.
+// The remainder goes outside in the last dimension where the innermost loop is the longer one so.
 static void plan_part(berth_lower *c, grid_plan *plan, int d, const char *name,
-                      const berth_lower_grid_part *part, bool last) {
+                      const berth_lower_grid_part *part, bool remainder_outside) {
     physical_loop loops[2] = {{d, part->count, name, LOOP_QUOTIENT},
                               {d, part->run, suffixed(c, name, "_r"), LOOP_REMAINDER}};
-    plan->loops[plan->count++] = loops[last];
-    plan->loops[plan->count++] = loops[!last];
+    plan->loops[plan->count++] = loops[remainder_outside];
+    plan->loops[plan->count++] = loops[!remainder_outside];
 }
 
 static grid_plan plan_loops(berth_lower *c, const berth_buf_info *info, const berth_layout *layout,
@@ -57,7 +57,7 @@ static grid_plan plan_loops(berth_lower *c, const berth_buf_info *info, const be
         }
         const berth_lower_grid_part *part = options->parts ? &options->parts[d] : NULL;
         if (part && part->step)
-            plan_part(c, &plan, d, name, part, i + 1 == layout->rank);
+            plan_part(c, &plan, d, name, part, i + 1 == layout->rank && part->run <= part->count);
         else
             plan.loops[plan.count++] = (physical_loop){d, extent, name, LOOP_WHOLE};
     }

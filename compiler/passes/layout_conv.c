@@ -385,30 +385,55 @@ static void transposed_reach(const berth_window *w, int i, int64_t *out_begin, i
     }
 }
 
-berth_status berth_layout__conv_transpose(pass *p, berth_op_id id, bool *out_done) {
-    convolution v;
-    conv_blocks blocks;
-    bool known = false;
-    *out_done = false;
-    BERTH_TRY(describe(p, id, &v, &known));
-    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
-    if (!known || (v.group_outputs < FEW_OUTPUTS && !v.depthwise) ||
-        !choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks))
-        return BERTH_OK;
-    const berth_window *w = &v.w;
+// The input `x` of a transposed convolution with zeros around, and pads that leave out what they add.
+// BERTH_NONE: its output goes beyond what the input reaches.
+static berth_value_id padded_transposed(pass *p, berth_op_id id, const convolution *v,
+                                        berth_value_id x, int64_t *pads) {
+    const berth_window *w = &v->w;
     int64_t begin[BERTH_MAX_SPATIAL];
     int64_t end[BERTH_MAX_SPATIAL];
-    int64_t pads[2 * BERTH_MAX_SPATIAL];
     for (int i = 0; i < w->spatial; ++i) {
         transposed_reach(w, i, &begin[i], &end[i]);
         int64_t full = w->strides[i] * (w->input[i] + begin[i] + end[i] - 1) +
                        w->output_padding[i] + (w->kernel[i] - 1) * w->dilations[i] + 1;
         pads[i] = w->pads_begin[i] + w->strides[i] * begin[i];
         pads[w->spatial + i] = full - w->output[i] - pads[i];
-        if (pads[w->spatial + i] < 0) return BERTH_OK;  // output_shape beyond what is reached
+        if (pads[w->spatial + i] < 0) return BERTH_NONE;  // output_shape
     }
-    x = padded_input(p, id, blocked_input(p, id, &v, &blocks), begin, end);
+    return padded_input(p, id, x, begin, end);
+}
+
+// Outputs that fill no block stay plain, and vectors go along the rows of the map, or along the
+// window.
+static bool pad_plain_transposed(pass *p, berth_op_id id, const convolution *v) {
+    const berth_target *target = berth_layout__target(p, id);
+    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+    int64_t pads[2 * BERTH_MAX_SPATIAL];
+    if (type_of(p, x)->layout || !target || !berth_device_kind_is_host(target->kind)) return false;
+    x = padded_transposed(p, id, v, x, pads);
+    if (x == BERTH_NONE) return false;
+    berth_layout__set_input(p, id, 0, x);
+    berth_layout__set_padding(p, id, pads, v->w.spatial);
+    return true;
+}
+
+berth_status berth_layout__conv_transpose(pass *p, berth_op_id id, bool *out_done) {
+    convolution v;
+    conv_blocks blocks;
+    bool known = false;
+    int64_t pads[2 * BERTH_MAX_SPATIAL];
+    *out_done = false;
+    BERTH_TRY(describe(p, id, &v, &known));
+    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+    if (!known) return BERTH_OK;
+    if ((v.group_outputs < FEW_OUTPUTS && !v.depthwise) ||
+        !choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks)) {
+        *out_done = pad_plain_transposed(p, id, &v);
+        return BERTH_OK;
+    }
+    x = padded_transposed(p, id, &v, blocked_input(p, id, &v, &blocks), pads);
+    if (x == BERTH_NONE) return BERTH_OK;
     *out_done = become_blocked(p, id, &v, &blocks, x, true);
-    if (*out_done) berth_layout__set_padding(p, id, pads, w->spatial);
+    if (*out_done) berth_layout__set_padding(p, id, pads, v.w.spatial);
     return BERTH_OK;
 }

@@ -42,6 +42,8 @@ typedef struct berth_cpu_tile_shape {
 berth_cpu_tile_shape berth_cpu_tile__columns_of(const berth_cpu_tile *p);
 berth_cpu_tile_shape berth_cpu_tile__rows_of(const berth_cpu_tile *p);
 bool berth_cpu_tile__in_tile(const berth_cpu_tile *p, int loop);
+// Iterations of the loops around the tile.
+int64_t berth_cpu_tile__groups_around(const berth_cpu_tile *p);
 // More columns, beside those of the tile: they read the panel again.
 bool berth_cpu_tile__reads_panel_again(const berth_cpu_tile *p, int loop);
 

@@ -353,9 +353,10 @@ static bool rows_collide(const berth_cpu_tile *p) {
 // before it.
 static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
     int64_t rows = p->row < 0 ? 1 : p->nest.loops[p->row].extent;
-    int64_t wanted = rows >= FEW_SUMS / 2 ? 2 : FEW_SUMS / rows;
-    while (!p->facts->inside && wanted > 2 && vectors < wanted * BERTH_CPU_WANTED_GROUPS)
-        wanted /= 2;
+    int64_t wanted = rows >= FEW_SUMS / 2 ? 2 : berth_cpu_tile__ceil_div(FEW_SUMS, rows);
+    int64_t groups = vectors * berth_cpu_tile__groups_around(p);
+    while (!p->facts->inside && wanted > 2 && groups < wanted * BERTH_CPU_WANTED_GROUPS)
+        wanted = wanted > 4 ? wanted / 2 : 2;
     return vectors ? berth_cpu_tile__ceil_div(vectors, berth_cpu_tile__ceil_div(vectors, wanted))
                    : 1;
 }

@@ -41,7 +41,7 @@ bool berth_cpu_tile__in_tile(const berth_cpu_tile *p, int loop) {
     return loop == p->row || loop == p->col || loop == p->vec;
 }
 
-static int64_t other_groups(const berth_cpu_tile *p) {
+int64_t berth_cpu_tile__groups_around(const berth_cpu_tile *p) {
     int64_t groups = 1;
     for (int i = 0; i < p->nest.count; ++i)
         if (!berth_cpu_tile__in_tile(p, i)) groups *= p->nest.loops[i].extent;
@@ -177,7 +177,9 @@ static int64_t kept_chunk(const berth_cpu_tile *p, int64_t column_groups, int64_
 static void choose_without_panel(berth_cpu_tile *p) {
     berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p), rows = berth_cpu_tile__rows_of(p);
     int64_t column_groups = columns.full + (columns.rest > 0);
-    int64_t chunk = rows.full ? choose_chunk(p, rows.full, other_groups(p) * column_groups) : 1;
+    int64_t chunk =
+        rows.full ? choose_chunk(p, rows.full, berth_cpu_tile__groups_around(p) * column_groups)
+                  : 1;
     int64_t products_first = rows.full ? rows_outside(p) : 0;
     while (products_first && chunk > 1 && (chunk * p->rows > products_first || rows.full % chunk))
         chunk--;

@@ -2,15 +2,17 @@
 // after the other: the graph computes the same, and only the windows get them for which it pays.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include "compiler/compile.h"
 #include "ir/eval.h"
 #include "ir/graph/graph.h"
+#include "ir/tensor/function.h"
 #include "tests/check.h"
 
 typedef struct window {
     const char *what;
-    bool pool;  // a maximum, else a convolution
+    berth_op_kind kind;  // a maximum, or a convolution
     int64_t channels, group;
     int64_t kernel, stride, padding, dilation;
     uint32_t pads;   // operations that pad, on processor cores
@@ -18,19 +20,23 @@ typedef struct window {
 } window;
 
 static const window windows[] = {
-    {"5 x 5 maxima", true, 16, 0, 5, 1, 2, 1, 1, 1},
-    {"7 x 7 maxima, every other", true, 8, 0, 7, 2, 3, 1, 0, 1},
-    {"3 x 3 maxima", true, 16, 0, 3, 1, 1, 1, 0, 1},
-    {"5 x 5 maxima without padding", true, 16, 0, 5, 1, 0, 1, 0, 1},
-    {"9 x 9 maxima, one axis after the other", true, 16, 0, 9, 1, 4, 1, 1, 2},
-    {"7 x 7 maxima along rows", true, 3, 0, 7, 1, 3, 1, 1, 2},
-    {"9 x 9 maxima along rows, dilated", true, 1, 0, 9, 1, 8, 2, 1, 2},
-    {"11 x 11 maxima without padding", true, 3, 0, 11, 1, 0, 1, 0, 2},
-    {"5 x 5 maxima along rows", true, 3, 0, 5, 1, 2, 1, 1, 1},
-    {"7 x 7 maxima along rows, every other", true, 3, 0, 7, 2, 3, 1, 0, 1},
-    {"groups of 4 channels", false, 12, 3, 3, 1, 1, 1, 1, 0},
-    {"groups of 4 channels, every other", false, 12, 3, 3, 2, 1, 1, 0, 0},
-    {"groups of 4 channels, 1 x 1", false, 12, 3, 1, 1, 0, 1, 0, 0},
+    {"5 x 5 maxima", BERTH_OP_MAX_POOL, 16, 0, 5, 1, 2, 1, 1, 1},
+    {"7 x 7 maxima, every other", BERTH_OP_MAX_POOL, 8, 0, 7, 2, 3, 1, 0, 1},
+    {"3 x 3 maxima", BERTH_OP_MAX_POOL, 16, 0, 3, 1, 1, 1, 0, 1},
+    {"5 x 5 maxima without padding", BERTH_OP_MAX_POOL, 16, 0, 5, 1, 0, 1, 0, 1},
+    {"9 x 9 maxima, one axis after the other", BERTH_OP_MAX_POOL, 16, 0, 9, 1, 4, 1, 1, 2},
+    {"7 x 7 maxima along rows", BERTH_OP_MAX_POOL, 3, 0, 7, 1, 3, 1, 1, 2},
+    {"9 x 9 maxima along rows, dilated", BERTH_OP_MAX_POOL, 1, 0, 9, 1, 8, 2, 1, 2},
+    {"11 x 11 maxima without padding", BERTH_OP_MAX_POOL, 3, 0, 11, 1, 0, 1, 0, 2},
+    {"5 x 5 maxima along rows", BERTH_OP_MAX_POOL, 3, 0, 5, 1, 2, 1, 1, 1},
+    {"7 x 7 maxima along rows, every other", BERTH_OP_MAX_POOL, 3, 0, 7, 2, 3, 1, 0, 1},
+    {"groups of 4 channels", BERTH_OP_CONV, 12, 3, 3, 1, 1, 1, 1, 0},
+    {"groups of 4 channels, every other", BERTH_OP_CONV, 12, 3, 3, 2, 1, 1, 0, 0},
+    {"groups of 4 channels, 1 x 1", BERTH_OP_CONV, 12, 3, 1, 1, 0, 1, 0, 0},
+    {"transposed, to 3 channels", BERTH_OP_CONV_TRANSPOSE, 3, 1, 4, 2, 1, 1, 1, 0},
+    {"transposed, to 1 channel, dilated", BERTH_OP_CONV_TRANSPOSE, 1, 1, 3, 1, 2, 2, 1, 0},
+    {"transposed, groups of 3 channels", BERTH_OP_CONV_TRANSPOSE, 3, 2, 5, 3, 1, 1, 1, 0},
+    {"transposed, no window leaves it", BERTH_OP_CONV_TRANSPOSE, 2, 1, 2, 2, 0, 1, 0, 0},
 };
 
 enum { image_height = 20, image_width = 23 };
@@ -47,10 +53,11 @@ static fixture build(const window *w) {
     assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
     f.module = berth_module_create(f.arena, "test");
     f.main = berth_graph_create(f.module, "main", 0);
-    int64_t dims[4] = {1, w->channels, image_height, image_width};
+    bool pool = w->kind == BERTH_OP_MAX_POOL, transposed = w->kind == BERTH_OP_CONV_TRANSPOSE;
+    int64_t dims[4] = {1, transposed ? 10 : w->channels, image_height, image_width};
     f.image = berth_tensor_create(f.arena, BERTH_DTYPE_F32, 4, dims);
     berth_tensor_fill_random(&f.image, 3);
-    if (w->pool) {  // a whole window of NaN, and one element of it elsewhere
+    if (pool) {  // a whole window of NaN, and one element of it elsewhere
         for (int64_t y = 0; y < w->kernel; ++y)
             for (int64_t x = 0; x < w->kernel; ++x)
                 berth_tensor_set_f64(&f.image, y * image_width + x, NAN);
@@ -59,13 +66,16 @@ static fixture build(const window *w) {
     berth_type_id type = berth_type_tensor(f.module, BERTH_DTYPE_F32, 4, dims);
     berth_value_id inputs[2] = {berth_graph_add_param(f.module, f.main, "x", type), BERTH_NONE};
     int64_t kernel[4] = {w->channels, w->group ? w->channels / w->group : 1, w->kernel, w->kernel};
-    if (!w->pool) {
+    if (transposed) {
+        kernel[0] = dims[1];
+        kernel[1] = w->channels;  // of each group
+    }
+    if (!pool) {
         berth_tensor weights = berth_tensor_create(f.arena, BERTH_DTYPE_F32, 4, kernel);
         berth_tensor_fill_random(&weights, 5);
         inputs[1] = berth_graph_constant(f.module, f.main, 0, &weights, 0);
     }
-    berth_value_id y = berth_graph_op1(
-        f.module, f.main, w->pool ? BERTH_OP_MAX_POOL : BERTH_OP_CONV, inputs, w->pool ? 1 : 2, 0);
+    berth_value_id y = berth_graph_op1(f.module, f.main, w->kind, inputs, pool ? 1 : 2, 0);
     berth_graph *graph = berth_graph_get(f.module, f.main);
     berth_attrs *attrs = &graph->ops.data[graph->values.data[y].op].attrs;
     int64_t dilations[2] = {w->dilation, w->dilation};
@@ -74,8 +84,8 @@ static fixture build(const window *w) {
     berth_attrs_set_ints(f.module, attrs, "strides", strides, 2);
     berth_attrs_set_ints(f.module, attrs, "pads", pads, 4);
     berth_attrs_set_ints(f.module, attrs, "dilations", dilations, 2);
-    if (w->pool) berth_attrs_set_ints(f.module, attrs, "kernel_shape", &kernel[2], 2);
-    if (!w->pool) berth_attrs_set_int(f.module, attrs, "group", w->group);
+    if (pool) berth_attrs_set_ints(f.module, attrs, "kernel_shape", &kernel[2], 2);
+    if (!pool) berth_attrs_set_int(f.module, attrs, "group", w->group);
     berth_graph_set_results(f.module, f.main, &y, 1);
     return f;
 }
@@ -120,4 +130,50 @@ Test(layout_padding, computes_the_same) {
         berth_arena_destroy(f.arena);
         berth_arena_destroy(plain.arena);
     }
+}
+
+// Iterations of the innermost of the loops over the results of a lowered transposed convolution.
+static int64_t innermost_results(int64_t length, int64_t kernel, int64_t stride) {
+    fixture f = {0};
+    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
+    f.module = berth_module_create(f.arena, "test");
+    f.main = berth_graph_create(f.module, "main", 0);
+    int64_t x_dims[3] = {1, 4, length}, w_dims[3] = {4, 1, kernel};
+    berth_tensor weights = berth_tensor_create(f.arena, BERTH_DTYPE_F32, 3, w_dims);
+    berth_tensor_fill_random(&weights, 5);
+    berth_type_id type = berth_type_tensor(f.module, BERTH_DTYPE_F32, 3, x_dims);
+    berth_value_id inputs[2] = {berth_graph_add_param(f.module, f.main, "x", type),
+                                berth_graph_constant(f.module, f.main, 0, &weights, 0)};
+    berth_value_id y = berth_graph_op1(f.module, f.main, BERTH_OP_CONV_TRANSPOSE, inputs, 2, 0);
+    berth_graph *graph = berth_graph_get(f.module, f.main);
+    berth_attrs_set_ints(f.module, &graph->ops.data[graph->values.data[y].op].attrs, "strides",
+                         &stride, 1);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    berth_multi_target *target = NULL;
+    assert_ok(berth_target_parse(f.arena, "cpu -vector_bits=256", NULL, &target));
+    berth_compile_options options = {.target = target, .stop_after = "lower", .verify = true};
+    berth_compile_result result;
+    assert_ok(berth_compile(f.module, &options, &result));
+    int64_t extent = 0;
+    for (berth_func_id id = 0; id < f.module->functions.count; ++id) {
+        const berth_tfn *fn = berth_tfn_get(f.module, id);
+        const char *name = berth_module_str(f.module, f.module->functions.data[id].name);
+        if (!fn || !strstr(name, "conv_transpose")) continue;
+        berth_stmt at = fn->body;
+        while (fn->stmts.data[at].kind == BERTH_STMT_FOR ||
+               (fn->stmts.data[at].kind == BERTH_STMT_SEQ && fn->stmts.data[at].count == 1)) {
+            const berth_stmt_node *node = &fn->stmts.data[at];
+            if (node->kind == BERTH_STMT_FOR) berth_tfn_const_value(fn, node->value, &extent);
+            at = node->kind == BERTH_STMT_FOR ? node->body : fn->lists.data[node->first];
+        }
+    }
+    berth_arena_destroy(f.arena);
+    return extent;
+}
+
+// The longer way along the rows of the result is inside: over the window that a step covers, or over
+// steps.
+Test(layout_padding, transposed_windows_go_along_the_longer_loop) {
+    cr_expect_eq(innermost_results(12, 64, 32), 32);
+    cr_expect_eq(innermost_results(100, 64, 32), 101);
 }

@@ -1,5 +1,6 @@
 // What the cpu policy decides about loops, seen in the scheduled function.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/text.h"
@@ -100,4 +101,47 @@ Test(policy_order, rows_that_do_not_stay_are_outside) {
         cr_expect_str_eq(outermost(fn), rows[i].outer, "%d pixels", n);
         support_case_destroy(&c);
     }
+}
+
+// Sums in registers at once, for every use of three rows of one product of many.
+static int64_t sums_of_three_rows(int64_t products, int64_t columns) {
+    char text[1024];
+    snprintf(
+        text, sizeof(text),
+        "module \"m\"\n"
+        "tensor @f(%%x: f32[%ld,3,20] in, %%w: f32[%ld,20,%ld] in, %%y: f32[%ld,3,%ld] out) {\n"
+        "  parallel %%b in %ld { parallel %%i in 3 { for %%j in %ld {\n"
+        "    register %%acc: f32[]\n"
+        "    %%acc[] = 0.0\n"
+        "    for %%k in 20 { %%acc[] = fma(%%x[%%b, %%i, %%k], %%w[%%b, %%k, %%j], %%acc[]) }\n"
+        "    %%y[%%b, %%i, %%j] = %%acc[]\n"
+        "  } } }\n}\n",
+        products, products, columns, products, columns, products, columns);
+    bench_case c = support_case_parse(text);
+    support_fill(&c, 3);
+    berth_status status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    const float *plain = c.buffers[2];
+    status = berth_schedule_apply(
+        c.fn, support_target(c.arena, "cpu -features=avx2,avx512f,avx512vl,fma -vector_bits=512"));
+    cr_assert(!status, "%s", berth_status_message(status));
+    status = support_interpret(&c);
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_expect_leq(support_difference(c.buffers[2], plain, c.element_counts[2]), 2e-5);
+    int64_t sums = 0;
+    for (uint32_t i = 0; i < c.fn->bufs.count; ++i) {
+        const berth_buf_info *info = &c.fn->bufs.data[i];
+        if (info->scope == BERTH_SCOPE_REGISTER && info->lanes == 16 && info->dims[0] > sums)
+            sums = info->dims[0];
+    }
+    support_case_destroy(&c);
+    return sums;
+}
+
+// Eight sums hide how long one takes. Loops around them give threads their work, so that columns
+// need not be apart for that.
+Test(policy_order, few_rows_have_more_columns) {
+    cr_expect_eq(sums_of_three_rows(40, 48), 9);
+    cr_expect_eq(sums_of_three_rows(40, 96), 9);
+    cr_expect_eq(sums_of_three_rows(1, 96), 6);
 }
