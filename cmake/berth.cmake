@@ -39,6 +39,10 @@ int main(void) { return 0; }" BERTH_LOADER_READS_PACKED_RELOCATIONS)
   endif()
   target_compile_options(berth_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
     -fno-semantic-interposition)  # the library is linked with -Bsymbolic-functions
+  # All files as one: 8 KB of 300 (GCC 12).
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT BERTH_LINKS_AS_ONE OUTPUT ipo_log LANGUAGES C)
+  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${BERTH_LINKS_AS_ONE})
   target_compile_definitions(berth_flags INTERFACE BERTH_NO_BUILT_IN_TAGS)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")  # with -Os it sees texts cut that are meant to be
     target_compile_options(berth_flags INTERFACE -Wno-format-truncation)
