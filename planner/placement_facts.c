@@ -129,13 +129,27 @@ static uint32_t list_sizes(facts *c, uint32_t *size_of) {
     return count;
 }
 
+// Nothing is copied between devices of one memory, but the one waits for the other: what the cost model
+// says of it, if anything. The host's own work begins where the other's ended.
+static double hand_over_ms(const facts *c, uint32_t device) {
+    const berth_cost_model *cost = &c->state->options->cost;
+    uint32_t host = c->target->host;
+    double there_ns = 0, back_ns = 0;
+    if (device == host || !cost->copy_ns) return 0;
+    if (!cost->copy_ns(cost->user, host, device, 0, &there_ns) ||
+        !cost->copy_ns(cost->user, device, host, 0, &back_ns))
+        return 0;
+    return (there_ns + back_ns) / 2 / ns_per_ms;
+}
+
 // Between the device's own memory and the host's: the mean of both directions, which the solver does
 // not tell apart.
 static double transfer_ms(const facts *c, const berth_target_routes *from_host, double bytes,
                           uint32_t device) {
     uint32_t host = c->target->host;
     double there_ns = 0, back_ns = 0;
-    if (berth_multi_target_share_memory(c->target, device, host, NULL)) return 0;
+    if (berth_multi_target_share_memory(c->target, device, host, NULL))
+        return hand_over_ms(c, device);
     if (!berth_planner__transfer_ns(c->state, device, host, (uint64_t)bytes, &there_ns) ||
         !berth_planner__known_ns(c->state, host, device, (uint64_t)bytes, from_host, &back_ns))
         return BERTH_PLACE_FIGURE_LIMIT;
@@ -187,11 +201,9 @@ static void measure_link(const facts *c, const berth_target_routes *from_a, uint
     berth_target_route route = {0};
     *out_ms = INFINITY;
     *out_ms_per_byte = 0;
-    if (berth_multi_target_share_memory(c->target, a, c->target->host, NULL) &&
-        berth_multi_target_share_memory(c->target, b, c->target->host, NULL))
-        return;  // nothing is shorter than that
+    if (a == c->target->host || b == c->target->host) return;  // the hub
     if (berth_multi_target_share_memory(c->target, a, b, NULL)) {
-        *out_ms = 0;
+        *out_ms = fmin(hand_over_ms(c, a), hand_over_ms(c, b));
         return;
     }
     if (devices[a].own_memory == host_memory || devices[b].own_memory == host_memory) return;

@@ -43,7 +43,8 @@ typedef struct berth_cost_model {
     berth_cost_figure (*figure)(void *user, const berth_module *module, berth_func_id function,
                                 berth_op_id op, uint32_t device);
     // (optional) Time of a copy between the own memories of two devices, where it is known better
-    // than from the target's links; false = it is not.
+    // than from the target's links; false = it is not. Of 0 bytes between devices of one memory: until
+    // the other has noticed that it may begin.
     bool (*copy_ns)(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns);
     // (optional) Whether the device runs the operation only together with `previous`, which makes
     // one of its operands: the two stay on one device, unless that is not what was asked for.

@@ -226,16 +226,18 @@ static berth_status measure_copy(measurement *m, uint32_t device, int64_t count)
     return status;
 }
 
-// Copies between the host and a device with a memory of its own.
+// Copies between the host and a device with a memory of its own; of another one how long it takes to
+// hand over to it.
 static berth_status measure_copies(measurement *m, uint32_t device) {
     static const int64_t counts[] = {1, 256, 4096, 32768, 262144, 2097152};
     const berth_target_device *devices = m->target->devices;
-    const berth_target *host = devices[m->target->host].target;
-    if (devices[device].own_memory == devices[m->target->host].own_memory ||
-        berth_toolkit__has_copies(m->arena, m->table, host, devices[device].target))
+    uint32_t host = m->target->host;
+    if (device == host ||
+        berth_toolkit__has_copies(m->arena, m->table, devices[host].target, devices[device].target))
         return BERTH_OK;
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); ++i)
-        BERTH_TRY(measure_copy(m, device, counts[i]));
+    bool shared = berth_multi_target_share_memory(m->target, device, host, NULL);
+    size_t sizes = shared ? 1 : sizeof(counts) / sizeof(counts[0]);
+    for (size_t i = 0; i < sizes; ++i) BERTH_TRY(measure_copy(m, device, counts[i]));
     return BERTH_OK;
 }
 

@@ -51,6 +51,7 @@ typedef struct measurement {
     double to_host_ns[most_runs];
 } measurement;
 
+// 0: the device works in the host's memory.
 static uint64_t copied_bytes(const berth_program *program) {
     for (uint32_t i = 0; i < program->step_count; ++i)
         if (program->steps[i].kind == BERTH_STEP_COPY)
@@ -100,7 +101,6 @@ berth_status berth_toolkit__calibrate_copy(const berth_program *program, berth_s
                      .device = device,
                      .table = table,
                      .size_bytes = copied_bytes(program)};
-    if (m.size_bytes == 0) return BERTH_OK;
     for (int i = 0; i < warm_up_runs; ++i) BERTH_TRY(berth_session_run(session, -1));
     int64_t start_ns = berth_clock_ns();
     for (uint32_t i = 0; i < most_runs; ++i) {

@@ -12,8 +12,8 @@ BERTH_MUST_USE berth_status berth_toolkit__calibrate_copy_module(void *user, ber
                                                                  berth_module **out_module);
 
 // Runs such a program and adds a copy of each direction: from the start of a run to that of its first
-// kernel, and from the end of the last kernel to that of the run, medians over the runs. Adds nothing
-// where the program copies nothing. `session` profiles.
+// kernel, and from the end of the last kernel to that of the run, medians over the runs. Of 0 bytes
+// where the program copies nothing: only the waking. `session` profiles.
 //   host, device: targets of the two
 BERTH_MUST_USE berth_status berth_toolkit__calibrate_copy(const berth_program *program,
                                                           berth_session *session,

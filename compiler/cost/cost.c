@@ -189,11 +189,18 @@ static berth_cost_figure figure_of(void *user, const berth_module *module, berth
     return figure;
 }
 
+// Until a device that works in another's memory has noticed that its turn has come: a thread or a
+// driver that sleeps is woken.
+static const double usual_hand_over_ns = 25000;
+
 static bool copy_ns(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns) {
     const cost_model *model = user;
     const berth_target_device *devices = model->target->devices;
-    return table_of(model) && berth_cost_table_copy(table_of(model), devices[from].target,
-                                                    devices[to].target, (double)size_bytes, out_ns);
+    if (table_of(model) && berth_cost_table_copy(table_of(model), devices[from].target,
+                                                 devices[to].target, (double)size_bytes, out_ns))
+        return true;
+    *out_ns = usual_hand_over_ns;
+    return from != to && berth_multi_target_share_memory(model->target, from, to, NULL);
 }
 
 // ---- support ------------------------------------------------------------------------------------

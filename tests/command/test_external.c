@@ -279,6 +279,22 @@ Test(external, what_is_wrong_is_said_with_the_function) {
     }
 }
 
+// Two branches of 10 us are not worth waking another processor's threads, two of a millisecond are.
+Test(external, branches_are_handed_over_where_that_pays) {
+    put("two.txt",
+        "module \"two\"\ngraph @main(%a: f32[8]) {\n  %b = call @f(%a)\n  %c = call @f(%a)\n"
+        "  %d = add(%b, %c)\n  return %d\n}\n"
+        "external @f fn(f32[8])->(f32[8]) language \"c\" symbol \"f\" code meta(m1) "
+        "{time_ns = 1.0e4}\nmeta {\n  m1 = text \"a plan compiles nothing\"\n}\n");
+    cr_expect_eq(shell("\"$B\" plan two.txt --target 'cpu -cores=1,cpu -cores=1' --strategy auto "
+                       "--costs none >out && ! grep -q '^cpu:1 ' out || { cat out; false; }"),
+                 0);
+    cr_expect_eq(shell("sed 's/1.0e4/1.0e6/' two.txt >more.txt; "
+                       "\"$B\" plan more.txt --target 'cpu -cores=1,cpu -cores=1' --strategy auto "
+                       "--costs none >out && grep -q '^cpu:1 ' out || { cat out; false; }"),
+                 0);
+}
+
 // A time counts alone; operations count against the device: 0.7 of the peak is the model's efficiency,
 // so 7e11 operations at 1e12 a second take one second.
 Test(external, costs_are_what_the_function_says) {

@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Whether `--strategy auto` pays: its plan, run, against the best of the others.
+
+    python3 bench/auto_pays.py --costs costs.jsonl [--work FOLDER] [--berth build/release/berth] [--random N] [--rounds N]
+                               [--targets NAME;...] [--slice K/N] [STEP...] [--models MODEL...]
+
+For each model (without --models: all of ../shared/models with known shapes) and each target, programs are built by `auto`, by
+`default`, with all on one device (for each device), and with N random placements. Programs that place alike are one. Steps,
+all of them in this order where none is given; each leaves what it finds in FOLDER and goes on where it was interrupted:
+
+    build      the programs
+    measure    rounds of all programs of a case, one after the other; a program's time is the median of its rounds' medians
+    report     auto's time over the best of the others, a line per case, then a table
+
+Only `measure` needs a quiet machine; `--seconds N` ends it after about so long. `--costs` is what `berth calibrate` wrote for the
+devices of the targets.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+from model_cases import models, part, plan, random_pins, run
+
+TWO_OPENCL = {"POCL_DEVICES": "pthread pthread"}  # PoCL's two devices, as an application with two GPUs sees
+TARGETS = {  # name: (target, devices that compute, environment)
+    "cpu,opencl": ("cpu,opencl", ["cpu:0", "opencl:0"], {}),
+    "two opencl": ("opencl,opencl", ["opencl:0", "opencl:1"], TWO_OPENCL),
+    "two cpu, 1 thread each": ("cpu -cores=1 -cpuset=0,cpu -cores=1 -cpuset=1", ["cpu:0", "cpu:1"], {}),
+    "cpu (1 thread),opencl": ("cpu -cores=1,opencl", ["cpu:0", "opencl:0"], {}),
+}
+
+
+def placement(planned):
+    return "\n".join(f"{operation['node']} {operation['device']}" for operation in planned["operations"])
+
+
+def candidates(args, model, name):
+    """(label, options) of each plan that is compared."""
+    target, devices, _ = TARGETS[name]
+    operations = plan(args.berth, model, target, args.costs)["operations"]
+    out = [("auto", ["--strategy", "auto"]), ("default", [])]
+    out += [(f"all on {device}", ["--pin", f"*={device}"]) for device in devices]
+    return out + [(f"random {seed}", random_pins(operations, devices, seed)) for seed in range(args.random)]
+
+
+def case_path(args, model, name):
+    return os.path.join(args.work, f"{model[0]}@{name.replace(' ', '_')}")
+
+
+def build(args, model, name):
+    path = case_path(args, model, name)
+    if os.path.exists(path + ".json"):
+        return
+    programs, seen = [], {}
+    for label, options in candidates(args, model, name):
+        try:
+            planned = plan(args.berth, model, TARGETS[name][0], args.costs, options)
+            program = f"{path}.{len(programs)}.berth"
+            same = seen.setdefault(placement(planned), program)
+            if same == program:
+                run([args.berth, "build", model[1], *model[2], "--target", TARGETS[name][0], "--costs", args.costs, "--tuned", "none",
+                     "-o", program, *options])
+            programs.append({"label": label, "program": os.path.basename(same), "predicted_ms": planned["predicted_ms"]})
+        except RuntimeError as error:
+            print(f"{model[0]}, {name}, {label}: left out: {error}", file=sys.stderr)
+    with open(path + ".json", "w") as out:
+        json.dump(programs, out, indent=1)
+
+
+def programs_of(args, model, name):
+    path = case_path(args, model, name) + ".json"
+    return json.load(open(path)) if os.path.exists(path) else []
+
+
+def times_of(args, program):
+    path = os.path.join(args.work, program + ".ms")
+    return [float(line) for line in open(path)] if os.path.exists(path) else []
+
+
+def measure(args, model, name):
+    """False: the time is up."""
+    programs = sorted({p["program"] for p in programs_of(args, model, name)})
+    for count in range(1, args.rounds + 1):
+        for program in programs:
+            if len(times_of(args, program)) >= count:
+                continue
+            if time.monotonic() > args.end:
+                return False
+            report = json.loads(run([args.berth, "bench", os.path.join(args.work, program), "--duration", args.duration, "--format",
+                                     "json"]))
+            with open(os.path.join(args.work, program + ".ms"), "a") as out:
+                print(report["latency_ms"]["p50"], file=out)
+    return True
+
+
+def rows_of(args, chosen):
+    for name in args.targets:
+        for model in chosen:
+            programs = programs_of(args, model, name)
+            times = {p["label"]: statistics.median(times_of(args, p["program"]) or [math.nan]) for p in programs}
+            if "auto" not in times or len(times) < 2 or any(math.isnan(t) for t in times.values()):
+                continue
+            best = min((label for label in times if label != "auto"), key=times.get)
+            yield name, model[0], {p["label"]: p for p in programs}, times, best
+
+
+def report(args, chosen):
+    ratios, single = {}, {}
+    for name, model, programs, times, best in rows_of(args, chosen):
+        ratio = times["auto"] / times[best]
+        ratios.setdefault(name, []).append(ratio)
+        one = min(t for label, t in times.items() if label.startswith("all on "))
+        single.setdefault(name, []).append(times["auto"] / one)
+        print(f"{model:20} {name:22} auto {times['auto']:9.3f} ms (predicted {programs['auto']['predicted_ms']:9.3f}), best {times[best]:9.3f} ms "
+              f"(predicted {programs[best]['predicted_ms']:9.3f}, {best}): {ratio:.2f}{'  <<' if ratio > 1.05 else ''}")
+    print("\n| target | models | auto / best of the others: geometric mean | worst | over 1.05 | auto / best single device: geometric mean |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, values in ratios.items():
+        print(f"| {name} | {len(values)} | {statistics.geometric_mean(values):.2f} | {max(values):.2f} | "
+              f"{sum(v > 1.05 for v in values)} | {statistics.geometric_mean(single[name]):.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work")
+    parser.add_argument("--berth", default="build/release/berth")
+    parser.add_argument("--costs", default="none")
+    parser.add_argument("--random", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--duration", default="100ms")
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--targets", default=";".join(TARGETS), help='separated by ";"')
+    parser.add_argument("--slice", default="1/1")
+    parser.add_argument("--models", nargs="+", default=[])
+    parser.add_argument("steps", nargs="*", metavar="STEP")
+    args = parser.parse_args()
+    args.work = args.work or tempfile.mkdtemp()
+    args.targets = args.targets.split(";")
+    args.end = time.monotonic() + args.seconds
+    os.makedirs(args.work, exist_ok=True)
+    steps = args.steps or ["build", "measure", "report"]
+    if any(s not in ("build", "measure", "report") for s in steps) or any(t not in TARGETS for t in args.targets):
+        parser.error(f"steps are build, measure and report; targets are {'; '.join(TARGETS)}")
+    chosen = part(models(args.models), args.slice)
+    if not chosen:
+        sys.exit("auto_pays.py: no models in ../shared/models: skipped")
+    for step in steps:
+        if step == "report":
+            report(args, chosen)
+            continue
+        for name in args.targets:
+            os.environ.update(TARGETS[name][2])
+            for model in chosen:
+                try:
+                    if step == "build":
+                        build(args, model, name)
+                    elif not measure(args, model, name):
+                        return
+                except RuntimeError as error:
+                    print(f"{model[0]}, {name}: left out: {error}", file=sys.stderr)
+            for variable in TARGETS[name][2]:
+                del os.environ[variable]
+
+
+if __name__ == "__main__":
+    main()
