@@ -75,6 +75,9 @@ berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
 // Straight-line bodies over small tables (Winograd transforms): lanes along the last loop; 0 when
 // the nest is none. policy_cpu.c
 berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts);
+// The body of a nest with functions of elements that several of its loops over a row need computed by
+// the first of them, where a row of them stays in the cache. policy_cpu_keep.c
+berth_stmt berth_cpu__keep_functions(berth_tfn *fn, berth_stmt body, const berth_cpu_facts *facts);
 // Loops inside a nest that go along a row, in vectors; 0 when there is none. row_lanes.c
 berth_stmt berth_cpu__row_lanes(berth_tfn *fn, const berth_nest *nest,
                                 const berth_cpu_facts *facts);
@@ -99,6 +102,10 @@ bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var
 // hold, as far as they are linear. policy_cpu_flat.c
 void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
                        int64_t *low, int64_t *high);
+// Whether a value loads from a buffer. row_lanes.c
+bool berth_cpu__reads(const berth_tfn *fn, berth_expr id, berth_buf buf);
+// Functions that take many instructions. policy_cpu_flat.c
+bool berth_cpu__is_function(berth_unary op);
 bool berth_linear_uses(const berth_tfn *fn, const berth_linear *form, berth_var var);
 // Whether loops `loop` and loop + 1 can be one for these accesses: stepping the outer equals
 // running the inner to its end.

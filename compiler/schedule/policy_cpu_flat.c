@@ -434,6 +434,18 @@ static berth_stmt whole_rows(berth_tfn *fn, berth_nest nest, const berth_access_
     return berth_nest_emit(fn, &nest);
 }
 
+bool berth_cpu__is_function(berth_unary op) {
+    switch (op) {
+    case BERTH_UNARY_EXP:
+    case BERTH_UNARY_TANH:
+    case BERTH_UNARY_SIGMOID:
+    case BERTH_UNARY_ERF:
+    case BERTH_UNARY_SIN:
+    case BERTH_UNARY_COS: return true;
+    default: return false;
+    }
+}
+
 // Functions (and conversions to f16) whose vectors are better than what the C compiler makes of a
 // loop over single values.
 static bool has_vector_functions(const berth_tfn *fn, berth_expr id, int depth) {
@@ -443,15 +455,8 @@ static bool has_vector_functions(const berth_tfn *fn, berth_expr id, int depth) 
     if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
         node->kind == BERTH_EXPR_VAR || node->kind == BERTH_EXPR_LOAD)
         return false;
-    if (node->kind == BERTH_EXPR_UNARY) switch ((berth_unary)node->op) {
-        case BERTH_UNARY_EXP:
-        case BERTH_UNARY_TANH:
-        case BERTH_UNARY_SIGMOID:
-        case BERTH_UNARY_ERF:
-        case BERTH_UNARY_SIN:
-        case BERTH_UNARY_COS: return true;
-        default: break;
-        }
+    if (node->kind == BERTH_EXPR_UNARY && berth_cpu__is_function((berth_unary)node->op))
+        return true;
     return has_vector_functions(fn, node->a, depth + 1) ||
            has_vector_functions(fn, node->b, depth + 1) ||
            has_vector_functions(fn, node->c, depth + 1);

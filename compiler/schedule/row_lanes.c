@@ -19,7 +19,7 @@ typedef struct row_loop {
     berth_expr instead;    // of NaN, which the loop leaves out; 0 = it passes them on
 } row_loop;
 
-static bool reads(const berth_tfn *fn, berth_expr id, berth_buf buf) {
+bool berth_cpu__reads(const berth_tfn *fn, berth_expr id, berth_buf buf) {
     if (!id) return false;
     const berth_expr_node *node = &fn->exprs.data[id];
     switch ((berth_expr_kind)node->kind) {
@@ -29,9 +29,11 @@ static bool reads(const berth_tfn *fn, berth_expr id, berth_buf buf) {
     case BERTH_EXPR_LOAD:
         if (node->load.buf == buf) return true;
         for (int i = 0; i < node->index_count; ++i)
-            if (reads(fn, berth_tfn_load_indices(fn, id)[i], buf)) return true;
+            if (berth_cpu__reads(fn, berth_tfn_load_indices(fn, id)[i], buf)) return true;
         return false;
-    default: return reads(fn, node->a, buf) || reads(fn, node->b, buf) || reads(fn, node->c, buf);
+    default:
+        return berth_cpu__reads(fn, node->a, buf) || berth_cpu__reads(fn, node->b, buf) ||
+               berth_cpu__reads(fn, node->c, buf);
     }
 }
 
@@ -45,7 +47,8 @@ static bool find_combine(const berth_tfn *fn, berth_expr value, berth_buf acc, b
     const berth_expr_node *node = &fn->exprs.data[value];
     *out = BERTH_BINARY_ADD;
     if (node->kind == BERTH_EXPR_FMA)
-        return is_load_of(fn, node->c, acc) && !reads(fn, node->a, acc) && !reads(fn, node->b, acc);
+        return is_load_of(fn, node->c, acc) && !berth_cpu__reads(fn, node->a, acc) &&
+               !berth_cpu__reads(fn, node->b, acc);
     bool associative = node->kind == BERTH_EXPR_BINARY &&
                        (node->op == BERTH_BINARY_ADD || node->op == BERTH_BINARY_MIN ||
                         node->op == BERTH_BINARY_MAX);
@@ -53,7 +56,7 @@ static bool find_combine(const berth_tfn *fn, berth_expr value, berth_buf acc, b
     *out = (berth_binary)node->op;
     bool first = is_load_of(fn, node->a, acc);
     berth_expr other = first ? node->b : node->a;
-    return (first || is_load_of(fn, node->b, acc)) && !reads(fn, other, acc);
+    return (first || is_load_of(fn, node->b, acc)) && !berth_cpu__reads(fn, other, acc);
 }
 
 // What the loop writes to memory it reads only where it has just written it.
@@ -134,7 +137,7 @@ static bool parse(row_loop *r, berth_var var, berth_stmt body) {
         for (int i = 0; i < r->store_count; ++i) {
             bool into_acc = r->fn->stmts.data[r->stores[s]].buf == r->acc;
             berth_expr value = r->fn->stmts.data[r->stores[i]].value;
-            if (into_acc ? i != s && reads(r->fn, value, r->acc)
+            if (into_acc ? i != s && berth_cpu__reads(r->fn, value, r->acc)
                          : !same_element(r->fn, value, r->stores[s]))
                 return false;
         }
@@ -419,7 +422,8 @@ berth_stmt berth_cpu__row_lanes(berth_tfn *fn, const berth_nest *nest,
                                 const berth_cpu_facts *facts) {
     berth_nest rows = *nest;
     berth_nest_decisions *held = berth_decisions_mask(fn);  // there may be several nests inside
-    rows.body = rewrite(fn, nest->body, facts);
+    berth_stmt body = berth_cpu__keep_functions(fn, nest->body, facts);
+    rows.body = rewrite(fn, body, facts);
     berth_decisions_unmask(fn, held);
     return rows.body == nest->body ? 0 : berth_nest_emit(fn, &rows);
 }
