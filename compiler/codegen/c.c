@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "compiler/codegen/c_family.h"
+#include "compiler/codegen/c_moves.h"
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/codegen/template.h"
 #include "compiler/compile.h"
@@ -186,6 +187,8 @@ static const berth_c_language language = {
     .vector_lane = vector_lane,
     .after_vector_let = after_vector_let,
     .half_vectors = true,
+    .half_bits = true,
+    .print_loop = berth_c_print_moves,
     .intrinsic_text = intrinsic_text,
     .stack_limit_bytes = 32768,
 };

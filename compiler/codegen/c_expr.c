@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/codegen/c_family.h"
+#include "compiler/codegen/c_moves.h"
 #include "compiler/codegen/template.h"
 
 static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
@@ -661,6 +662,7 @@ static berth_expr without_rounding(const berth_c_printer *p, berth_dtype to, ber
 }
 
 void berth_c_store(berth_c_printer *p, berth_stmt id) {
+    if (p->language->half_bits && berth_c_store_bits(p, id)) return;
     berth_stmt_node node = p->fn->stmts.data[id];
     node.value = without_rounding(p, p->fn->bufs.data[node.buf].dtype, node.value);
     berth_expr indices[BERTH_MAX_RANK + 1];

@@ -59,6 +59,7 @@ typedef struct berth_c_language {
     // The function berth_<name> of an intrinsic; NULL = the language lacks it.
     const char *(*intrinsic_text)(const berth_intrinsic_facts *facts);
     bool half_vectors;     // vector_load and vector_store convert f16 and bf16
+    bool half_bits;        // f16 and bf16 are stored as integers
     bool needs_alignment;  // they look at access_alignment
     const char *barrier;   // statement text; NULL = unsupported
     uint32_t

@@ -2,6 +2,8 @@
 // project.
 #include "compiler/codegen/c_preamble.h"
 
+#include "compiler/codegen/c_moves.h"
+
 // clang-format off
 static const char part1[] =
     "#if defined(__GNUC__) && !defined(__clang__)\n"
@@ -577,4 +579,5 @@ void berth_c_preamble(berth_strbuf *out) {
     berth_strbuf_add(out, part_vectors);
     berth_strbuf_add(out, part8);
     berth_strbuf_add(out, part9);
+    berth_strbuf_add(out, berth_c_preamble_moves);
 }

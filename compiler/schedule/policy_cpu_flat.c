@@ -469,7 +469,9 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
     int last = nest.count - 1;
     int64_t lanes = facts->lanes;
     int64_t vectors = nest.loops[last].extent / lanes;
-    if (store.kind != BERTH_STMT_STORE || vectors == 0 || !has_vector_functions(fn, store.value, 0))
+    if (store.kind != BERTH_STMT_STORE || vectors == 0 ||
+        berth_tfn_moved(fn, fn->bufs.data[store.buf].dtype, store.value) ||
+        !has_vector_functions(fn, store.value, 0))
         return 0;
     berth_nest rest = {0};
     berth_status status = BERTH_OK;

@@ -6,22 +6,29 @@
 //
 // A block of n rows takes n log2(n) instructions, each of which puts the lanes of two registers in
 // turn (perfect shuffles; Stone, "Parallel Processing with the Perfect Shuffle", 1971).
+//
+// Elements that are only moved may have any type. Their blocks stay two loops, which the printer has
+// a function for (codegen/c_moves.h).
 #include <string.h>
 
+#include "compiler/codegen/transpose_block.h"
 #include "compiler/lower/tfn_simplify.h"
 #include "compiler/schedule/policy_cpu.h"
 #include "compiler/schedule/tensorize.h"
 
-enum { most_lanes = 16, most_rounds = 4, line_elements = 16, most_width = 64 };
+enum { most_lanes = 16, most_rounds = 4, line_bytes = 64, most_width_bytes = 256 };
 
 typedef struct transposition {
     berth_tfn *fn;
     const berth_cpu_facts *facts;
     berth_nest nest;
-    int along;        // loop of neighbouring results
-    int across;       // loop of neighbouring operands
-    berth_expr load;  // what is transposed
-    berth_buf block;  // stands for it in `store`
+    int along;            // loop of neighbouring results
+    int across;           // loop of neighbouring operands
+    berth_expr load;      // what is transposed
+    berth_buf block;      // stands for it in `store`
+    berth_dtype dtype;    // of the result
+    int64_t least_lanes;  // of a block
+    bool moves;           // elements are not computed; else they are f32
     bool guarded;  // the value is a choice between it and something else, by a condition on indices
     bool failed;
 } transposition;
@@ -119,8 +126,7 @@ static bool loads_fit(transposition *t, const berth_ranges *ranges, const expr_l
         int64_t step_across = load_stride(t->fn, ranges, loads->data[i], across, &linear_across);
         if (!linear || !linear_across) return false;
         if (step == 0 || step == 1) continue;
-        if (step_across != 1 || t->load ||
-            t->fn->exprs.data[loads->data[i]].dtype != BERTH_DTYPE_F32)
+        if (step_across != 1 || t->load || t->fn->exprs.data[loads->data[i]].dtype != t->dtype)
             return false;
         t->load = loads->data[i];
     }
@@ -172,6 +178,16 @@ static bool serves(const berth_cpu_facts *facts, int64_t lanes) {
     berth_intrinsic low = lanes == 16 ? BERTH_INTRINSIC_ZIP_LOW_X16 : BERTH_INTRINSIC_ZIP_LOW_X8;
     return facts->target && (lanes == 8 || lanes == 16) && lanes <= facts->lanes &&
            berth_intrinsic_serves(low, facts->target);
+}
+
+// Whether there are blocks of `lanes` rows: registers, and a function of the printer where elements are
+// moved.
+static bool has_blocks(const transposition *t, int64_t lanes) {
+    size_t size_bytes = berth_dtype_size_bytes(t->dtype);
+    if (!t->moves) return serves(t->facts, lanes);
+    return serves(t->facts, BERTH_CPU_LEAST_LANES) &&
+           lanes * (int64_t)size_bytes <= t->facts->lanes * (int64_t)sizeof(float) &&
+           berth_transpose_block_serves(lanes, size_bytes);
 }
 
 static berth_expr define(berth_tfn *fn, const char *name, berth_expr value, uint16_t lanes,
@@ -249,6 +265,17 @@ static berth_stmt whole_blocks(transposition *t, berth_nest part, int64_t lanes)
         return 0;
     }
     // loops: [along outer], along, [across outer], across
+    if (t->moves) {
+        berth_nest_loop block[2] = {part.loops[along], part.loops[across]};
+        if (along && inner) part.loops[1] = part.loops[2];
+        if (!along && inner) part.loops[0] = part.loops[1];
+        for (int i = 0; i < along + inner; ++i) part.loops[i].kind = BERTH_LOOP_SERIAL;
+        for (int i = 0; i < 2; ++i) {
+            block[i].kind = BERTH_LOOP_UNROLL;
+            part.loops[along + inner + i] = block[i];
+        }
+        return berth_nest_emit(fn, &part);
+    }
     berth_stmt store = part.body;
     berth_var moved[2] = {part.loops[along].var, part.loops[across].var};
     const berth_stmt_node node = fn->stmts.data[store];
@@ -289,11 +316,10 @@ static berth_stmt rest_of_blocks(transposition *t, berth_nest part, int64_t lane
 // [along, across] in blocks of `lanes`, what is left in smaller ones, and at last one by one.
 static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
     berth_tfn *fn = t->fn;
-    while (
-        lanes >= BERTH_CPU_LEAST_LANES &&
-        (part.loops[0].extent < lanes || part.loops[1].extent < lanes || !serves(t->facts, lanes)))
+    while (lanes >= t->least_lanes &&
+           (part.loops[0].extent < lanes || part.loops[1].extent < lanes || !has_blocks(t, lanes)))
         lanes /= 2;
-    if (lanes < BERTH_CPU_LEAST_LANES) return plain_loops(t, part);
+    if (lanes < t->least_lanes) return plain_loops(t, part);
     berth_nest below = {0};
     berth_nest beside = {0};
     berth_status status = BERTH_OK;
@@ -318,11 +344,13 @@ static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
 // Neighbouring operands that are taken together: whole lines of the cache, and several of them where
 // all of the block fits into half of the first level.
 static int64_t group_width(const transposition *t, const berth_nest *pair) {
-    int64_t width = line_elements;
-    if (t->facts->any_size) return 4 * width;
-    int64_t line_bytes = pair->loops[0].extent * (int64_t)sizeof(float);
-    while (width < most_width && 2 * width * line_bytes <= t->facts->l1_bytes / 2) width *= 2;
-    return width;
+    int64_t size_bytes = (int64_t)berth_dtype_size_bytes(t->dtype);
+    int64_t width_bytes = line_bytes;
+    if (t->facts->any_size) return 4 * width_bytes / size_bytes;
+    while (width_bytes < most_width_bytes &&
+           2 * width_bytes * pair->loops[0].extent <= t->facts->l1_bytes / 2)
+        width_bytes *= 2;
+    return width_bytes / size_bytes;
 }
 
 // Groups of neighbouring operands in parallel; the last group may be a shorter one.
@@ -433,16 +461,26 @@ static berth_stmt guarded_blocks(transposition *t, berth_nest pair, int64_t lane
 berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
                                        const berth_cpu_facts *facts) {
     const berth_stmt_node store = fn->stmts.data[nest->body];
-    if (store.kind != BERTH_STMT_STORE || nest->count < 2 ||
-        !serves(facts, BERTH_CPU_LEAST_LANES) || fn->bufs.data[store.buf].dtype != BERTH_DTYPE_F32)
+    if (store.kind != BERTH_STMT_STORE || nest->count < 2 || !serves(facts, BERTH_CPU_LEAST_LANES))
         return 0;
+    berth_dtype dtype = fn->bufs.data[store.buf].dtype;
+    bool moves = dtype != BERTH_DTYPE_F32;
+    if (moves && !berth_tfn_moved(fn, dtype, store.value)) return 0;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
-    transposition t = {.fn = fn, .facts = facts, .nest = *nest};
-    if (!find_loops(&t) || t.nest.loops[t.along].extent < BERTH_CPU_LEAST_LANES ||
-        t.nest.loops[t.across].extent < BERTH_CPU_LEAST_LANES)
+    transposition t = {.fn = fn,
+                       .facts = facts,
+                       .nest = *nest,
+                       .dtype = dtype,
+                       .moves = moves,
+                       .least_lanes = berth_dtype_size_bytes(dtype) > sizeof(float)
+                                          ? BERTH_CPU_LEAST_LANES / 2
+                                          : BERTH_CPU_LEAST_LANES};
+    if (!find_loops(&t) || t.nest.loops[t.along].extent < t.least_lanes ||
+        t.nest.loops[t.across].extent < t.least_lanes)
         return 0;
-    t.block = berth_tfn_buffer(fn, "block", BERTH_DTYPE_F32, 0, NULL, BERTH_SCOPE_REGISTER);
+    if (!moves)
+        t.block = berth_tfn_buffer(fn, "block", BERTH_DTYPE_F32, 0, NULL, BERTH_SCOPE_REGISTER);
     berth_nest outer = {0};
     berth_nest pair = {.count = 2, .body = t.nest.body};
     pair.loops[0] = t.nest.loops[t.along];
@@ -453,8 +491,8 @@ berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
         outer.loops[outer.count] = t.nest.loops[i];
         outer.loops[outer.count++].kind = BERTH_LOOP_PARALLEL;
     }
-    outer.body =
-        t.guarded ? guarded_blocks(&t, pair, facts->lanes) : groups(&t, pair, facts->lanes, &outer);
+    int64_t lanes = moves ? most_lanes : facts->lanes;
+    outer.body = t.guarded ? guarded_blocks(&t, pair, lanes) : groups(&t, pair, lanes, &outer);
     if (t.failed || !outer.body) return 0;
     return outer.count ? berth_nest_emit(fn, &outer) : outer.body;
 }

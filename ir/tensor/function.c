@@ -515,3 +515,16 @@ berth_status berth_tfn_check_static(const berth_tfn *fn) {
                           "known ones: give the dimensions of the inputs extents"),
         remedies, count);
 }
+
+berth_expr berth_tfn_moved(const berth_tfn *fn, berth_dtype to, berth_expr value) {
+    const berth_expr_node *node = &fn->exprs.data[value];
+    bool half = to == BERTH_DTYPE_F16 || to == BERTH_DTYPE_BF16;
+    while (node->kind == BERTH_EXPR_CAST && node->lanes == 1 && !node->is_index &&
+           (node->dtype == to || (half && node->dtype == BERTH_DTYPE_F32))) {
+        value = node->a;
+        node = &fn->exprs.data[value];
+    }
+    bool same = node->kind == BERTH_EXPR_LOAD && node->lanes == 1 && node->dtype == to &&
+                fn->bufs.data[node->load.buf].dtype == to;
+    return same ? value : 0;
+}

@@ -293,6 +293,10 @@ const berth_expr *berth_tfn_store_indices(const berth_tfn *fn, berth_stmt store)
 const berth_stmt *berth_tfn_seq_items(const berth_tfn *fn, berth_stmt seq);
 bool berth_tfn_const_value(const berth_tfn *fn, berth_expr id, int64_t *out_value);  // INT nodes
 
+// The load whose bits a store of `value` to a buffer of type `to` writes: one from a buffer of that type, rounded
+// to it at most; 0 = the value is another one.
+berth_expr berth_tfn_moved(const berth_tfn *fn, berth_dtype to, berth_expr value);
+
 // Copies expression `id` with every variable v replaced by map[v] (0 = keep). `map` has map_count
 // entries.
 berth_expr berth_tfn_substitute(berth_tfn *fn, berth_expr id, const berth_expr *map,

@@ -1,0 +1,145 @@
+#include "compiler/codegen/c_moves.h"
+
+#include "compiler/schedule/nest.h"
+
+// clang-format off
+// Lanes of two registers in turn, of their lower and of their upper halves: log2(side) rounds of that
+// transpose a block (perfect shuffles; Stone, "Parallel Processing with the Perfect Shuffle", 1971).
+const char berth_c_preamble_moves[] =
+    "#if defined(__clang__)\n"
+    "#define BERTH_TURNS(M, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
+    "#else\n"
+    "#define BERTH_TURNS(M, a, b, ...) __builtin_shuffle(a, b, (M){__VA_ARGS__})\n"
+    "#endif\n"
+    "#define BERTH_LOW_4(M, a, b) BERTH_TURNS(M, a, b, 0, 4, 1, 5)\n"
+    "#define BERTH_HIGH_4(M, a, b) BERTH_TURNS(M, a, b, 2, 6, 3, 7)\n"
+    "#define BERTH_LOW_8(M, a, b) BERTH_TURNS(M, a, b, 0, 8, 1, 9, 2, 10, 3, 11)\n"
+    "#define BERTH_HIGH_8(M, a, b) BERTH_TURNS(M, a, b, 4, 12, 5, 13, 6, 14, 7, 15)\n"
+    "#define BERTH_LOW_16(M, a, b) BERTH_TURNS(M, a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)\n"
+    "#define BERTH_HIGH_16(M, a, b) BERTH_TURNS(M, a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)\n"
+    "#define BERTH_TRANSPOSE(S, N) \\\n"
+    "typedef S##_t berth_row_##S##x##N __attribute__((vector_size(sizeof(S##_t) * N))); \\\n"
+    "BERTH_FN void berth_transpose_##S##x##N(void *to, int64_t to_step, const void *from, int64_t from_step) { \\\n"
+    "    berth_row_##S##x##N r[N], z[N]; \\\n"
+    "    BERTH_UNROLL(16) \\\n"
+    "    for (int i = 0; i < N; ++i) __builtin_memcpy(&r[i], (const S##_t *)from + i * from_step, sizeof(r[i])); \\\n"
+    "    BERTH_UNROLL(4) \\\n"
+    "    for (int round = 1; round < N; round *= 2) { \\\n"
+    "        BERTH_UNROLL(8) \\\n"
+    "        for (int i = 0; i < N / 2; ++i) { \\\n"
+    "            z[2 * i] = BERTH_LOW_##N(berth_row_##S##x##N, r[i], r[i + N / 2]); \\\n"
+    "            z[2 * i + 1] = BERTH_HIGH_##N(berth_row_##S##x##N, r[i], r[i + N / 2]); \\\n"
+    "        } \\\n"
+    "        BERTH_UNROLL(16) \\\n"
+    "        for (int i = 0; i < N; ++i) r[i] = z[i]; \\\n"
+    "    } \\\n"
+    "    BERTH_UNROLL(16) \\\n"
+    "    for (int i = 0; i < N; ++i) __builtin_memcpy((S##_t *)to + i * to_step, &r[i], sizeof(r[i])); \\\n"
+    "}\n"
+    "BERTH_TRANSPOSE(uint8, 16)\n"
+    "BERTH_TRANSPOSE(uint8, 8)\n"
+    "BERTH_TRANSPOSE(uint16, 8)\n"
+    "BERTH_TRANSPOSE(uint32, 16)\n"
+    "BERTH_TRANSPOSE(uint32, 8)\n"
+    "BERTH_TRANSPOSE(uint64, 8)\n"
+    "BERTH_TRANSPOSE(uint64, 4)\n";
+// clang-format on
+
+bool berth_transpose_block_serves(int64_t side, size_t size_bytes) {
+    switch (size_bytes) {
+    case 1:
+    case 4: return side == 16 || side == 8;
+    case 2: return side == 8;
+    case 8: return side == 8 || side == 4;
+    default: return false;
+    }
+}
+
+typedef struct access {
+    berth_buf buf;
+    const berth_expr *indices;
+    int count;
+} access;
+
+// How far apart elements are along a loop; -1: not evenly.
+static int64_t step_of(berth_c_printer *p, const access *a, berth_var var) {
+    bool linear = false;
+    berth_linear at = berth_linear_access(p->fn, &p->ranges, a->buf, a->indices, a->count);
+    int64_t step = berth_linear_stride(p->fn, &at, var, &linear);
+    return linear && step >= 0 ? step : -1;
+}
+
+// The first element of the block.
+static const char *address(berth_c_printer *p, const access *a, berth_var along, berth_var across) {
+    berth_expr zero = berth_tfn_index(p->fn, 0);
+    berth_expr first[BERTH_MAX_RANK];
+    for (int i = 0; i < a->count; ++i)
+        first[i] = berth_replace_var(p->fn, berth_replace_var(p->fn, a->indices[i], along, zero),
+                                     across, zero);
+    return berth_arena_printf(p->arena, "%s + %s", berth_c_buffer_name(p, a->buf),
+                              berth_c_offset(p, a->buf, first, a->count));
+}
+
+static bool in_memory(const berth_c_printer *p, berth_buf buf) {
+    const berth_buf_info *info = &p->fn->bufs.data[buf];
+    return info->lanes == 1 &&
+           (info->scope == BERTH_SCOPE_PARAM || info->scope == BERTH_SCOPE_WORKSPACE);
+}
+
+bool berth_c_print_moves(berth_c_printer *p, const berth_stmt_node *loop) {
+    berth_tfn *fn = p->fn;
+    const berth_stmt_node outer = *loop;
+    const berth_stmt_node inner = fn->stmts.data[outer.body];
+    int64_t side = 0;
+    int64_t other = 0;
+    if (outer.loop_kind != BERTH_LOOP_UNROLL || inner.kind != BERTH_STMT_FOR ||
+        inner.loop_kind != BERTH_LOOP_UNROLL || !berth_tfn_const_value(fn, outer.value, &side) ||
+        !berth_tfn_const_value(fn, inner.value, &other) || side != other)
+        return false;
+    const berth_stmt_node store = fn->stmts.data[inner.body];
+    if (store.kind != BERTH_STMT_STORE) return false;
+    berth_dtype dtype = fn->bufs.data[store.buf].dtype;
+    berth_expr load = berth_tfn_moved(fn, dtype, store.value);
+    size_t size_bytes = berth_dtype_size_bytes(dtype);
+    if (!load || !berth_transpose_block_serves(side, size_bytes)) return false;
+    berth_expr indices[2][BERTH_MAX_RANK];
+    const berth_expr_node from_node = fn->exprs.data[load];
+    for (int i = 0; i < store.index_count; ++i)
+        indices[0][i] = berth_tfn_store_indices(fn, inner.body)[i];
+    for (int i = 0; i < from_node.index_count; ++i)
+        indices[1][i] = berth_tfn_load_indices(fn, load)[i];
+    access to = {store.buf, indices[0], store.index_count};
+    access from = {from_node.load.buf, indices[1], from_node.index_count};
+    int64_t to_step = step_of(p, &to, inner.var);
+    int64_t from_step = step_of(p, &from, outer.var);
+    if (!in_memory(p, to.buf) || !in_memory(p, from.buf) || to_step < 0 || from_step < 0 ||
+        step_of(p, &to, outer.var) != 1 || step_of(p, &from, inner.var) != 1)
+        return false;
+    berth_c_line(p, "berth_transpose_uint%dx%d(%s, %s, %s, %s);", 8 * (int)size_bytes, (int)side,
+                 address(p, &to, outer.var, inner.var),
+                 berth_c_linear(p, (berth_linear){.constant = to_step}),
+                 address(p, &from, outer.var, inner.var),
+                 berth_c_linear(p, (berth_linear){.constant = from_step}));
+    return true;
+}
+
+bool berth_c_store_bits(berth_c_printer *p, berth_stmt store) {
+    berth_tfn *fn = p->fn;
+    const berth_stmt_node node = fn->stmts.data[store];
+    berth_dtype dtype = fn->bufs.data[node.buf].dtype;
+    berth_expr load = berth_tfn_moved(fn, dtype, node.value);
+    if (dtype == berth_c_compute_type(dtype) || !load) return false;
+    const berth_expr_node from = fn->exprs.data[load];
+    if (!in_memory(p, node.buf) || !in_memory(p, from.load.buf)) return false;
+    berth_expr indices[2 * BERTH_MAX_RANK];
+    for (int i = 0; i < node.index_count; ++i) indices[i] = berth_tfn_store_indices(fn, store)[i];
+    for (int i = 0; i < from.index_count; ++i)
+        indices[node.index_count + i] = berth_tfn_load_indices(fn, load)[i];
+    berth_c_begin_statement(p, indices, node.index_count + from.index_count);
+    const char *to = berth_c_offset(p, node.buf, indices, node.index_count);
+    const char *at = berth_c_offset(p, from.load.buf, indices + node.index_count, from.index_count);
+    berth_c_line(p, "%s[%s] = %s[%s];", berth_c_buffer_name(p, node.buf), to,
+                 berth_c_buffer_name(p, from.load.buf), at);
+    berth_c_end_statement(p);
+    return true;
+}

@@ -1,0 +1,130 @@
+// Elements that are only moved: blocks of any type go through registers where they are transposed, halves
+// keep their bits, and everything is where the plain loops put it.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/schedule/support.h"
+
+static const char *const targets[] = {"cpu -features=avx2,avx512f,avx512vl,fma -vector_bits=512",
+                                      "cpu -features=avx2,fma -vector_bits=256"};
+static const char *const types[] = {"i8",   "u8",  "bool", "i16", "u16", "f16",
+                                    "bf16", "i32", "u32",  "i64", "u64", "f64"};
+
+typedef struct form {
+    const char *params;  // with T for the type, D0, D1, D2 for the extents of the result
+    const char *place;   // in %x, of y[i, j, k]
+    int extents[3];
+    bool blocks;  // its elements go through registers in blocks
+} form;
+
+static const form forms[] = {
+    {"%x: T[D2,D1] in", "%k, %j", {1, 16, 32}, true},
+    {"%x: T[D2,D1] in", "%k, %j", {1, 37, 83}, true},
+    {"%x: T[D0,D2,D1] in", "%i, %k, %j", {3, 70, 19}, true},
+    {"%x: T[D2,D1,D0] in", "%k, %j, %i", {18, 5, 33}, true},
+    {"%x: T[D1,D2,D0] in", "%j, %k, %i", {9, 7, 11}, true},
+    {"%x: T[D2,D1] in", "%k, %j", {1, 40, 3}, false},
+    {"%x: T[D1,D2] in", "%j, %k", {1, 20, 70}, false},
+};
+
+enum {
+    form_count = sizeof(forms) / sizeof(forms[0]),
+    type_count = sizeof(types) / sizeof(types[0]),
+    target_count = sizeof(targets) / sizeof(targets[0]),
+    case_count = form_count * type_count * target_count
+};
+
+static void add(char *out, size_t size, const char *text, const form *f, const char *type) {
+    size_t n = strlen(out);
+    for (; *text && n + 24 < size; ++text) {
+        if (text[0] == 'D' && text[1] >= '0' && text[1] <= '2')
+            n += (size_t)snprintf(out + n, size - n, "%d", f->extents[*++text - '0']);
+        else if (text[0] == 'T')
+            n += (size_t)snprintf(out + n, size - n, "%s", type);
+        else
+            out[n++] = *text;
+    }
+    out[n] = 0;
+}
+
+static bench_case build(const form *f, const char *type) {
+    char text[1024] = "module \"m\"\n";
+    bool half = strstr(type, "f16") != NULL;  // lowering computes with them as f32
+    add(text, sizeof(text), "tensor @f(", f, type);
+    add(text, sizeof(text), f->params, f, type);
+    add(text, sizeof(text),
+        ", %y: T[D0,D1,D2] out) {\n  parallel %i in D0 { parallel %j in D1 { parallel %k in D2 {\n"
+        "    %y[%i, %j, %k] = ",
+        f, type);
+    add(text, sizeof(text), half ? "T(f32(%x[" : "%x[", f, type);
+    add(text, sizeof(text), f->place, f, type);
+    add(text, sizeof(text), half ? "]))\n  } } }\n}\n" : "]\n  } } }\n}\n", f, type);
+    return support_case_parse(text);
+}
+
+static const char *kernel_text(bench_case *c, berth_codegen_result *out) {
+    berth_status status = berth_codegen_c.print(c->fn, "k", c->arena, out);
+    cr_assert(!status, "%s", berth_status_message(status));
+    const char *kernel = strstr(out->source, "void k_0(");
+    cr_assert_not_null(kernel);
+    return kernel;
+}
+
+ParameterizedTestParameters(moves, elements_of_any_type) {
+    static int indices[case_count];
+    for (int i = 0; i < case_count; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, case_count);
+}
+
+ParameterizedTest(int *index, moves, elements_of_any_type) {
+    const form *f = &forms[*index / (type_count * target_count)];
+    const char *type = types[*index / target_count % type_count];
+    const char *target = targets[*index % target_count];
+    bench_case c = build(f, type);
+    support_fill(&c, 17);
+    berth_status status = support_interpret(&c);
+    cr_assert(!status, "%s: %s", type, berth_status_message(status));
+    size_t bytes = support_buffer_bytes(&c, 1);
+    const void *plain = c.buffers[1];
+    status = berth_schedule_apply(c.fn, support_target(c.arena, target));
+    cr_assert(!status, "%s: %s", type, berth_status_message(status));
+    status = support_interpret(&c);
+    cr_assert(!status, "%s: %s", type, berth_status_message(status));
+    cr_expect(memcmp(plain, c.buffers[1], bytes) == 0, "%s [%s]: interpreted", type, f->place);
+    berth_codegen_result result;
+    const char *kernel = kernel_text(&c, &result);
+    cr_expect_eq(strstr(kernel, "berth_transpose_uint") != NULL, f->blocks, "%s [%s] for %s", type,
+                 f->place, target);
+    cr_expect_null(strstr(kernel, "16_to_f32"), "%s [%s] is converted", type, f->place);
+    status = support_run_compiled(&c, support_target(c.arena, "cpu"), true);
+    cr_assert(!status, "%s: %s", type, berth_status_message(status));
+    cr_expect(memcmp(plain, c.buffers[1], bytes) == 0, "%s [%s]: compiled for %s", type, f->place,
+              target);
+    support_case_destroy(&c);
+}
+
+// What is computed, or decided, or of another type, is not taken for a move.
+Test(moves, other_values) {
+    static const char *const values[] = {"f16(f32(%x[%j, %i]) + 1.0)",
+                                         "f16(f32(bf16(f32(%x[%j, %i]))))",
+                                         "f16(f32(i8(f32(%x[%j, %i]))))"};
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "module \"m\"\ntensor @f(%%x: f16[24,40] in, %%y: f16[40,24] out) {\n"
+                 "  parallel %%i in 40 { parallel %%j in 24 { %%y[%%i, %%j] = %s } }\n}\n",
+                 values[i]);
+        bench_case c = support_case_parse(text);
+        support_fill(&c, 3);
+        cr_assert_null(support_interpret(&c));
+        const void *plain = c.buffers[1];
+        cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, targets[0])));
+        cr_assert_null(support_run_compiled(&c, support_target(c.arena, "cpu"), true));
+        cr_expect(memcmp(plain, c.buffers[1], support_buffer_bytes(&c, 1)) == 0, "%s", values[i]);
+        berth_codegen_result result;
+        cr_expect_null(strstr(kernel_text(&c, &result), "berth_transpose_uint"), "%s", values[i]);
+        support_case_destroy(&c);
+    }
+}
