@@ -33,6 +33,20 @@ static bool ends_blocked(const pass *p, berth_value_id value) {
     return false;
 }
 
+// Whether the value is a result, or becomes one element by element: then its rows are wanted plain.
+static bool ends_plain(const pass *p, berth_value_id value) {
+    const berth_graph *graph = graph_of(p);
+    for (int step = 0; step < 8; ++step) {
+        berth_op_id id = value < p->value_count ? p->only_user[value] : BERTH_NONE;
+        if (id == BERTH_NONE) return true;
+        const berth_op *user = id == BERTH_LAYOUT_MANY_USERS ? NULL : &graph->ops.data[id];
+        if (!user || !berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE) || user->input_count != 1)
+            return false;
+        value = user->outputs[0];
+    }
+    return false;
+}
+
 // ---- operands -----------------------------------------------------------------------------------
 
 typedef struct convolution {
@@ -128,6 +142,19 @@ typedef struct conv_blocks {
     char bias_tag[8];
 } conv_blocks;
 
+// Whether the windows of a plain input, copied one beside the other, are much less than a plain result
+// that would be made of blocks again: then results are computed row by row.
+static bool rows_are_better(const pass *p, berth_op_id id, const convolution *v, int64_t now) {
+    enum { least_row = 64 };
+    const berth_target *target = berth_layout__target(p, id);
+    int64_t taps = v->group_inputs;
+    for (int i = 0; i < v->w.spatial; ++i) taps *= v->w.kernel[i];
+    return !now && v->w.group == 1 && v->group_inputs % BLOCK && 2 * taps <= v->group_outputs &&
+           v->w.output[v->w.spatial - 1] >= least_row && target &&
+           berth_device_kind_is_host(target->kind) &&
+           ends_plain(p, graph_of(p)->ops.data[id].outputs[0]);
+}
+
 // Whether whole blocks of channels, the last of them padded, are little more than the channels.
 static bool nearly_fill(int64_t channels) {
     int64_t rest = (BLOCK - channels % BLOCK) % BLOCK;
@@ -140,6 +167,7 @@ static bool choose_blocks(const pass *p, berth_op_id id, const convolution *v, i
     int64_t inputs = v->group_inputs;
     int64_t outputs = v->group_outputs * v->w.group;
     bool whole = inputs % BLOCK == 0;
+    if (rows_are_better(p, id, v, now)) return false;
     *out = (conv_blocks){.output = berth_layout__block_for(p, id, v->group_outputs)};
     if (v->w.group == 1 && outputs >= MANY_CHANNELS && out->output < berth_layout__lanes(p, id) &&
         ends_blocked(p, graph_of(p)->ops.data[id].outputs[0]))

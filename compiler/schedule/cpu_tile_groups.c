@@ -173,6 +173,20 @@ static int64_t kept_chunk(const berth_cpu_tile *p, int64_t column_groups, int64_
     return best * tile <= cache / 2 && weights * times <= 2 * rows * column_groups ? best : 0;
 }
 
+// Short sums keep memory busy with their results: fewer rows, of which the results stay in the cache
+// until all columns have passed over them, so that whole lines leave it.
+static int64_t results_chunk(const berth_cpu_tile *p, int64_t chunk, int64_t tiles) {
+    enum { short_sum = 32 };
+    int64_t terms = 1;
+    for (int i = 0; i < p->reduction.loops.count; ++i) terms *= p->reduction.loops.loops[i].extent;
+    int64_t bytes = p->nest.loops[p->vec].extent * (int64_t)sizeof(float);
+    if (p->col >= 0) bytes *= p->nest.loops[p->col].extent;
+    while (terms <= short_sum && chunk > 1 &&
+           (chunk * p->rows * bytes > p->facts->l2_bytes / 4 || tiles % chunk))
+        chunk--;
+    return chunk;
+}
+
 // What stays in the cache is walked in the inner loop: weights when they are small, else the rows.
 static void choose_without_panel(berth_cpu_tile *p) {
     berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p), rows = berth_cpu_tile__rows_of(p);
@@ -184,7 +198,10 @@ static void choose_without_panel(berth_cpu_tile *p) {
     while (products_first && chunk > 1 && (chunk * p->rows > products_first || rows.full % chunk))
         chunk--;
     int64_t kept = products_first ? 0 : kept_chunk(p, column_groups, rows.full);
-    if (kept) chunk = kept;
+    if (kept)
+        chunk = kept;
+    else if (!products_first && rows.full)
+        chunk = results_chunk(p, chunk, rows.full);
     decide_chunk(p, chunk, rows.full);
     int64_t chunks = rows.full ? rows.full / p->chunk + (rows.rest > 0) : 1;
     bool columns_outside = p->col >= 0 || buffer_bytes_moved(p, true) > p->facts->l2_bytes / 2;

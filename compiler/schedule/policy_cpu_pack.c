@@ -130,16 +130,56 @@ static berth_stmt as_nest(berth_tfn *fn, berth_stmt id) {
                          BERTH_LOOP_PARALLEL, id);
 }
 
-// The copy, as loops; `zeros`: the nest that fills what it leaves of its rows, 0 = nothing is left.
-static berth_stmt build_steps(packing *p, berth_stmt zeros, const berth_cpu_facts *facts) {
+// Floats after which addresses share the sets of the first-level cache.
+enum { same_sets = 1024 };
+
+// Columns of rows that end with a vector; *out_saved: vectors that a use of such a row saves, of the
+// pieces that its end is made of otherwise.
+static int64_t padded_width(const packing *p, const berth_cpu_facts *facts, int64_t *out_saved) {
+    int64_t extent = p->width;
+    int64_t lanes = facts->lanes;
+    while (lanes > BERTH_CPU_LEAST_LANES && extent <= lanes / 2) lanes /= 2;
+    int64_t rest = extent % lanes;
+    int64_t piece = extent < BERTH_CPU_LEAST_LANES ? 1 : lanes;
+    *out_saved = 0;
+    if (rest == 0 || extent == 1 || facts->any_size) return extent;
+    while (rest % piece) piece /= 2;
+    *out_saved = rest / piece - 1;
+    int64_t width = (extent / lanes + 1) * lanes;
+    return width % same_sets == 0 ? width + lanes : width;
+}
+
+// Zeros behind the rows of the copy, up to the width of its buffer.
+static berth_stmt zeros_after(const packing *p, berth_buf buf, const berth_cpu_facts *facts) {
     berth_tfn *fn = p->fn;
+    berth_nest zeros = p->copy;
+    berth_expr at[BERTH_MAX_RANK];
+    int last = zeros.count - 1;
+    for (int i = 0; i <= last; ++i) {
+        zeros.loops[i].var = berth_tfn_var(fn, "k");
+        at[i] = berth_tfn_var_ref(fn, zeros.loops[i].var);
+    }
+    zeros.loops[last].extent = p->width - p->copy.loops[last].extent;
+    at[last] = berth_tfn_binary(fn, BERTH_BINARY_ADD, at[last],
+                                berth_tfn_index(fn, p->copy.loops[last].extent));
+    zeros.body = berth_tfn_store(fn, buf, at, zeros.count, berth_tfn_float(fn, BERTH_DTYPE_F32, 0));
+    return berth_cpu__flat_loops(fn, &zeros, facts);
+}
+
+// The copy into rows of `width` columns, and the product that reads it; 0: it has no form as tiles.
+static berth_stmt build_steps(packing *p, int64_t width, const berth_cpu_facts *facts) {
+    berth_tfn *fn = p->fn;
+    bool wider = width > p->width;
+    p->width = width;
+    berth_buf buf = build(p);
     berth_stmt product = berth_cpu__tile_reduction(fn, &p->nest, facts);
     if (!product) return 0;
     berth_nest_decisions *held = berth_decisions_mask(fn);  // they are the product's
     berth_stmt copy = berth_cpu__transpose_blocks(fn, &p->copy, facts);
     if (!copy) copy = berth_cpu__flat_loops(fn, &p->copy, facts);
+    berth_stmt zeros = wider ? zeros_after(p, buf, facts) : 0;
     berth_decisions_unmask(fn, held);
-    if (!copy) return 0;
+    if (!copy || (wider && !zeros)) return 0;
     berth_stmt items[3] = {as_nest(fn, copy)};
     uint32_t count = 1;
     if (zeros) items[count++] = as_nest(fn, zeros);
@@ -160,8 +200,9 @@ berth_stmt berth_cpu__pack_operand(berth_tfn *fn, const berth_nest *nest,
                suits_lanes(fn, &ranges, p.operand, nest->loops[nest->count - 1].var)) {
         return 0;
     }
-    build(&p);
-    return build_steps(&p, 0, facts);
+    int64_t saved = 0;
+    int64_t width = padded_width(&p, facts, &saved);
+    return build_steps(&p, saved && p.width > BERTH_CPU_LEAST_LANES ? width : p.width, facts);
 }
 
 // ---- rows that end within a vector --------------------------------------------------------------
@@ -183,49 +224,15 @@ static bool ends_within(packing *p) {
            !berth_cpu__reads_inside(p->fn, &ranges, &loads.items.data[0], 1);
 }
 
-// The width of rows that end with a vector, where zeros up to there save more than they cost: every
-// use of a row computes one vector in place of the pieces that its end is made of.
-static int64_t padded_width(const packing *p, int64_t uses, const berth_cpu_facts *facts) {
-    int64_t extent = p->width;
-    int64_t lanes = facts->lanes;
-    while (lanes > BERTH_CPU_LEAST_LANES && extent <= lanes / 2) lanes /= 2;
-    int64_t rest = extent % lanes;
-    int64_t piece = extent < BERTH_CPU_LEAST_LANES ? 1 : lanes;
-    if (rest == 0 || extent == 1) return extent;
-    while (rest % piece) piece /= 2;
-    int64_t vectors = extent / lanes + 1;
-    return uses * (rest / piece - 1) >= least_saved * vectors ? vectors * lanes : extent;
-}
-
-static berth_stmt zeros_after(const packing *p, berth_buf buf, const berth_cpu_facts *facts) {
-    berth_tfn *fn = p->fn;
-    berth_nest zeros = p->copy;
-    berth_expr at[BERTH_MAX_RANK];
-    int last = zeros.count - 1;
-    for (int i = 0; i <= last; ++i) {
-        zeros.loops[i].var = berth_tfn_var(fn, "k");
-        at[i] = berth_tfn_var_ref(fn, zeros.loops[i].var);
-    }
-    zeros.loops[last].extent = p->width - p->copy.loops[last].extent;
-    at[last] = berth_tfn_binary(fn, BERTH_BINARY_ADD, at[last],
-                                berth_tfn_index(fn, p->copy.loops[last].extent));
-    zeros.body = berth_tfn_store(fn, buf, at, zeros.count, berth_tfn_float(fn, BERTH_DTYPE_F32, 0));
-    berth_nest_decisions *held = berth_decisions_mask(fn);
-    berth_stmt result = berth_cpu__flat_loops(fn, &zeros, facts);
-    berth_decisions_unmask(fn, held);
-    return result;
-}
-
 berth_stmt berth_cpu__pad_operand(berth_tfn *fn, const berth_nest *nest,
                                   const berth_cpu_facts *facts) {
     packing p = {.fn = fn, .nest = *nest};
     int64_t uses = 0;
     if (facts->any_size || !berth_reduction_parse(fn, nest->body, &p.reduction)) return 0;
     if (!find_operand(&p) || !ends_within(&p) || !choose_copy(&p, &uses)) return 0;
-    int64_t width = padded_width(&p, uses, facts);
-    if (width == p.width) return 0;
-    p.width = width;
-    berth_buf buf = build(&p);
-    berth_stmt zeros = zeros_after(&p, buf, facts);
-    return zeros ? build_steps(&p, zeros, facts) : 0;
+    int64_t saved = 0;
+    int64_t width = padded_width(&p, facts, &saved);
+    int64_t vectors = (width + facts->lanes - 1) / facts->lanes;
+    if (saved == 0 || uses * saved < least_saved * vectors) return 0;
+    return build_steps(&p, width, facts);
 }

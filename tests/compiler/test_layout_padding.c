@@ -132,28 +132,40 @@ Test(layout_padding, computes_the_same) {
     }
 }
 
-// Iterations of the innermost of the loops over the results of a lowered transposed convolution.
-static int64_t innermost_results(int64_t length, int64_t kernel, int64_t stride) {
+// A (transposed) convolution of `channels` rows to `outputs`, up to a pass. One output of a transposed
+// one only.
+static fixture of_rows(berth_op_kind kind, int64_t channels, int64_t length, int64_t outputs,
+                       int64_t kernel, int64_t stride, const char *stop_after) {
     fixture f = {0};
     assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
     f.module = berth_module_create(f.arena, "test");
     f.main = berth_graph_create(f.module, "main", 0);
-    int64_t x_dims[3] = {1, 4, length}, w_dims[3] = {4, 1, kernel};
+    bool transposed = kind == BERTH_OP_CONV_TRANSPOSE;
+    int64_t x_dims[3] = {1, channels, length};
+    int64_t w_dims[3] = {transposed ? channels : outputs, transposed ? 1 : channels, kernel};
+    f.image = berth_tensor_create(f.arena, BERTH_DTYPE_F32, 3, x_dims);
+    berth_tensor_fill_random(&f.image, 3);
     berth_tensor weights = berth_tensor_create(f.arena, BERTH_DTYPE_F32, 3, w_dims);
     berth_tensor_fill_random(&weights, 5);
     berth_type_id type = berth_type_tensor(f.module, BERTH_DTYPE_F32, 3, x_dims);
     berth_value_id inputs[2] = {berth_graph_add_param(f.module, f.main, "x", type),
                                 berth_graph_constant(f.module, f.main, 0, &weights, 0)};
-    berth_value_id y = berth_graph_op1(f.module, f.main, BERTH_OP_CONV_TRANSPOSE, inputs, 2, 0);
+    berth_value_id y = berth_graph_op1(f.module, f.main, kind, inputs, 2, 0);
     berth_graph *graph = berth_graph_get(f.module, f.main);
     berth_attrs_set_ints(f.module, &graph->ops.data[graph->values.data[y].op].attrs, "strides",
                          &stride, 1);
     berth_graph_set_results(f.module, f.main, &y, 1);
     berth_multi_target *target = NULL;
     assert_ok(berth_target_parse(f.arena, "cpu -vector_bits=256", NULL, &target));
-    berth_compile_options options = {.target = target, .stop_after = "lower", .verify = true};
+    berth_compile_options options = {.target = target, .stop_after = stop_after, .verify = true};
     berth_compile_result result;
     assert_ok(berth_compile(f.module, &options, &result));
+    return f;
+}
+
+// Iterations of the innermost of the loops over the results of a lowered transposed convolution.
+static int64_t innermost_results(int64_t length, int64_t kernel, int64_t stride) {
+    fixture f = of_rows(BERTH_OP_CONV_TRANSPOSE, 4, length, 1, kernel, stride, "lower");
     int64_t extent = 0;
     for (berth_func_id id = 0; id < f.module->functions.count; ++id) {
         const berth_tfn *fn = berth_tfn_get(f.module, id);
@@ -176,4 +188,19 @@ static int64_t innermost_results(int64_t length, int64_t kernel, int64_t stride)
 Test(layout_padding, transposed_windows_go_along_the_longer_loop) {
     cr_expect_eq(innermost_results(12, 64, 32), 32);
     cr_expect_eq(innermost_results(100, 64, 32), 101);
+}
+
+// Ten copies of a row are less than 32 rows made of blocks again; as many copies of 7 rows are not, and
+// short rows are no work for vectors.
+Test(layout_padding, few_taps_give_plain_rows) {
+    static const struct {
+        int64_t channels, length, outputs;
+        uint32_t relayouts;
+    } cases[] = {{1, 400, 32, 0}, {7, 400, 32, 1}, {1, 100, 32, 1}, {1, 400, 16, 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        fixture f = of_rows(BERTH_OP_CONV, cases[i].channels, cases[i].length, cases[i].outputs, 10,
+                            5, "layout");
+        cr_expect_eq(count(&f, BERTH_OP_RELAYOUT), cases[i].relayouts, "case %zu", i);
+        berth_arena_destroy(f.arena);
+    }
 }

@@ -21,22 +21,27 @@ typedef struct product {
 } product;
 
 static const product products[] = {
-    {1, 30, 7, 12, "", {8, 8}},   {1, 30, 2, 12, "", {8, 8}},
+    {1, 30, 7, 12, "", {8, 8}},
+    {1, 30, 2, 12, "", {8, 8}},
     {1, 9, 1, 12, "", {0, 0}},     // sums along the operand are another form
     {3, 20, 13, 5, "", {16, 16}},  // of every matrix
-    {1, 40, 23, 9, "", {32, 24}}, {2, 40, 5, 9, "by columns", {8, 8}},
-    {1, 40, 16, 9, "", {0, 0}},  // ends with a vector
-    {1, 40, 18, 9, "", {0, 0}},  // two more columns are one piece
-    {1, 2, 203, 9, "", {0, 0}},  // used twice: the copy costs more
-    {1, 40, 24, 9, "", {0, 0}},  // half a register
+    {1, 40, 23, 9, "", {32, 24}},
+    {2, 40, 5, 9, "by columns", {8, 8}},
+    {1, 40, 16, 9, "", {0, 0}},              // ends with a vector
+    {1, 40, 18, 9, "", {0, 0}},              // two more columns are one piece
+    {1, 2, 203, 9, "", {0, 0}},              // used twice: the copy costs more
+    {1, 40, 29, 9, "transposed", {32, 32}},  // copied anyway
+    {1, 200, 1023, 3, "", {1040, 1032}},     // rows that do not share the sets of a cache
+    {1, 40, 24, 9, "", {0, 0}},              // half a register
 };
 
 enum { product_count = sizeof(products) / sizeof(products[0]) };
 
-// y[b, i, j] = sum over k of x[b, i, k] * w[b, k, j], or of x[b, k, i] * w[b, k, j].
+// y[b, i, j] = sum over k of x[b, i, k] * w[b, k, j], of x[b, k, i] * w[b, k, j] (by columns) or of
+// x[b, i, k] * w[b, j, k] (transposed).
 static bench_case build(const product *p) {
     char text[1024];
-    bool by_columns = p->what[0] == 'b';
+    bool by_columns = p->what[0] == 'b', transposed = p->what[0] == 't';
     snprintf(text, sizeof(text),
              "module \"m\"\n"
              "tensor @f(%%x: f32[%ld,%ld,%ld] in, %%w: f32[%ld,%ld,%ld] in, %%y: f32[%ld,%ld,%ld] "
@@ -44,11 +49,12 @@ static bench_case build(const product *p) {
              "  parallel %%b in %ld { parallel %%i in %ld { for %%j in %ld {\n"
              "    register %%acc: f32[]\n"
              "    %%acc[] = 0.0\n"
-             "    for %%k in %ld { %%acc[] = fma(%%x[%%b, %s], %%w[%%b, %%k, %%j], %%acc[]) }\n"
+             "    for %%k in %ld { %%acc[] = fma(%%x[%%b, %s], %%w[%%b, %s], %%acc[]) }\n"
              "    %%y[%%b, %%i, %%j] = %%acc[]\n"
              "  } } }\n}\n",
-             p->b, by_columns ? p->k : p->m, by_columns ? p->m : p->k, p->b, p->k, p->n, p->b, p->m,
-             p->n, p->b, p->m, p->n, p->k, by_columns ? "%k, %i" : "%i, %k");
+             p->b, by_columns ? p->k : p->m, by_columns ? p->m : p->k, p->b,
+             transposed ? p->n : p->k, transposed ? p->k : p->n, p->b, p->m, p->n, p->b, p->m, p->n,
+             p->k, by_columns ? "%k, %i" : "%i, %k", transposed ? "%j, %k" : "%k, %j");
     return support_case_parse(text);
 }
 

@@ -145,3 +145,29 @@ Test(policy_order, few_rows_have_more_columns) {
     cr_expect_eq(sums_of_three_rows(40, 96), 9);
     cr_expect_eq(sums_of_three_rows(1, 96), 6);
 }
+
+// Tiles of rows that one group works through in a product of 280 rows.
+static int64_t tiles_of_group(int64_t terms, int64_t columns) {
+    bench_case c = support_case_create();
+    support_build_matmul(&c, 280, terms, columns, "Ba16b");
+    schedule(c.arena, c.fn,
+             "cpu -arch=x86_64 -vector_bits=512 -l2_bytes=1048576 "
+             "-features=avx2,fma,avx512f,avx512bw,avx512dq,avx512vl");
+    int64_t tiles = 0;
+    for (uint32_t i = 0; i < c.fn->stmts.count; ++i) {
+        const berth_stmt_node *node = &c.fn->stmts.data[i];
+        if (node->kind == BERTH_STMT_FOR &&
+            strcmp(berth_module_str(c.module, c.fn->vars.data[node->var].name), "tile") == 0)
+            berth_tfn_const_value(c.fn, node->value, &tiles);
+    }
+    support_case_destroy(&c);
+    return tiles;
+}
+
+// The results of 14 rows of 3200 columns are 179,200 bytes, and a quarter of the cache is 262,144. Of
+// long sums, or where all rows fit, the results do not matter.
+Test(policy_order, results_of_short_sums_stay_in_the_cache) {
+    cr_expect_eq(tiles_of_group(10, 3200), 1);
+    cr_expect_gt(tiles_of_group(33, 3200), 1);
+    cr_expect_gt(tiles_of_group(10, 480), 1);
+}
