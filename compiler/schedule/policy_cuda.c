@@ -12,7 +12,8 @@ static berth_status apply(berth_tfn *fn, const berth_target *target) {
                                       .group_columns = 16,
                                       .group_rows = 8,
                                       .group_size = target->max_group_size,
-                                      .local_memory_bytes = target->local_memory_bytes};
+                                      .local_memory_bytes = target->local_memory_bytes,
+                                      .compute_units = target->compute_units};
     if (limits.local_memory_bytes > static_bytes) limits.local_memory_bytes = static_bytes;
     return berth_schedule_nests(fn, berth_gpu__schedule_nest, &limits);
 }

@@ -28,7 +28,8 @@ static opencl_facts facts_of(const berth_target *target) {
                                              .group_columns = 16,
                                              .group_rows = 8,
                                              .group_size = target->max_group_size,
-                                             .local_memory_bytes = target->local_memory_bytes};
+                                             .local_memory_bytes = target->local_memory_bytes,
+                                             .compute_units = target->compute_units};
     if (facts.on_cores) {
         facts.limits.one_by_one = true;
         facts.limits.lanes = facts.cores.lanes;
@@ -47,6 +48,8 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     if (scheduled) return berth_work_groups(fn, scheduled);
     if (berth_decide_form(fn, BERTH_FORM_LOCAL_TILE))
         scheduled = berth_local_tile(fn, nest, &facts->limits);
+    if (!scheduled && !facts->on_cores && berth_decide_form(fn, BERTH_FORM_GROUP_ROWS))
+        scheduled = berth_group_rows(fn, nest, &facts->limits);
     if (scheduled || !facts->on_cores) return scheduled;
     if (berth_decide_form(fn, BERTH_FORM_FLAT))
         scheduled = berth_cpu__flat_loops(fn, nest, &facts->cores);

@@ -15,6 +15,8 @@ static berth_stmt flat(berth_tfn *fn, berth_nest nest) {
 berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits) {
     berth_stmt tiled = 0;
     if (berth_decide_form(fn, BERTH_FORM_LOCAL_TILE)) tiled = berth_local_tile(fn, nest, limits);
+    if (!tiled && berth_decide_form(fn, BERTH_FORM_GROUP_ROWS))
+        tiled = berth_group_rows(fn, nest, limits);
     if (tiled || !berth_decide_form(fn, BERTH_FORM_ITEMS)) return tiled;
     return flat(fn, *nest);
 }
@@ -25,7 +27,8 @@ static berth_status apply(berth_tfn *fn, const berth_target *target) {
                                       .group_columns = 16,
                                       .group_rows = 8,
                                       .group_size = target->max_group_size,
-                                      .local_memory_bytes = target->local_memory_bytes};
+                                      .local_memory_bytes = target->local_memory_bytes,
+                                      .compute_units = target->compute_units};
     return berth_schedule_nests(fn, berth_gpu__schedule_nest, &limits);
 }
 

@@ -17,6 +17,7 @@ typedef struct berth_local_tile_limits {
     int64_t group_rows;          // and along rows
     int64_t group_size;          // most work-items of a group
     int64_t local_memory_bytes;  // of a group
+    int64_t compute_units;       // of the device; 0 = not known
     bool one_by_one;             // work-items of a group run one after the other, on a core
 } berth_local_tile_limits;
 
@@ -31,7 +32,16 @@ typedef struct berth_local_tile_limits {
 berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
                             const berth_local_tile_limits *limits);
 
-// The choice on GPUs, for berth_schedule_nests: such a tile, or one work-item per iteration of all
+// A nest whose body has sums (also products, minima, maxima) along loops of its own, as those of reductions, softmax and
+// normalisations, with a group for every iteration of the nest: work-items take the terms in turns, neighbours in memory
+// next to each other, and add up what each has in the group's memory by halves. Arrays of the body become the group's, and
+// what is computed once is computed by all. 0 where a statement has no such form, the arrays do not fit, or it would not pay:
+// short sums, or rows enough for a work-item each that do not lie one after another.
+//   See M. Harris, "Optimizing parallel reduction in CUDA" (2007). O(statements * log(work-items)) statements.
+berth_stmt berth_group_rows(berth_tfn *fn, const berth_nest *nest,
+                            const berth_local_tile_limits *limits);
+
+// The choice on GPUs, for berth_schedule_nests: such a tile, a group for each row, or one work-item per iteration of all
 // loops. `limits`: berth_local_tile_limits.
 berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits);
 

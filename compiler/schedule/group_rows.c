@@ -1,0 +1,420 @@
+// Sums and rows of a work-group: see work_groups.h.
+#include <string.h>
+
+#include "compiler/schedule/work_groups.h"
+
+#define LEAST_SUM 32          // terms below which one work-item adds them up
+#define MOST_ITEMS 256        // of a group, unless a sum is very long
+#define MOST_REDUCTIONS 8     // of one loop
+#define MOST_STATEMENTS 16    // of one loop's body
+#define MOST_GROUPS 65535     // along an axis: what every device takes
+#define ITEMS_FOR_A_UNIT 128  // work-items that keep a compute unit busy, about
+
+// acc = op(acc, term), over a loop.
+typedef struct group_sum {
+    berth_stmt store;
+    berth_buf acc;
+    berth_binary op;
+    berth_buf part;    // of a work-item
+    berth_buf shared;  // of all, [items]
+} group_sum;
+
+// Loops in a row: the statements of the innermost.
+typedef struct group_loop {
+    berth_nest nest;
+    int64_t extent;
+    berth_stmt body[MOST_STATEMENTS];
+    int count;
+    group_sum sums[MOST_REDUCTIONS];
+    int sum_count;
+} group_loop;
+
+typedef struct group_plan {
+    berth_tfn *fn;
+    const berth_nest *nest;
+    uint32_t buf_count;
+    bool *is_scalar;  // by buffer: allocated in the nest, one element in registers
+    bool *is_array;   // allocated in the nest, with several: shared by the group
+    int64_t array_bytes;
+    int64_t longest;  // loop of the body
+    bool has_sum, in_order;
+    int64_t items;
+    berth_var item;
+    BERTH_VEC(berth_stmt) allocs;  // of the group
+    BERTH_VEC(berth_stmt) out;     // of a work-item
+} group_plan;
+
+static void emit(group_plan *p, berth_stmt stmt) {
+    berth_vec_push(p->fn->module->arena, &p->out, stmt);
+}
+
+// ---- what the body does -------------------------------------------------------------------------
+
+typedef struct load_query {
+    berth_buf buf;
+    const berth_expr *indices;  // NULL: any
+    int count;                  // of loads of `buf`
+    bool elsewhere;             // one of them has other indices
+} load_query;
+
+static berth_expr note_load(berth_tfn *fn, berth_expr load, void *user) {
+    load_query *query = user;
+    const berth_expr_node node = fn->exprs.data[load];
+    if (node.load.buf != query->buf) return 0;
+    query->count++;
+    const berth_expr *indices = berth_tfn_load_indices(fn, load);
+    for (int i = 0; query->indices && i < node.index_count; ++i)
+        query->elsewhere |= !berth_tfn_expr_equal(fn, indices[i], query->indices[i]);
+    return 0;
+}
+
+// Loads of a buffer in all that a statement (a store or a let) reads.
+static load_query loads_in(berth_tfn *fn, berth_stmt stmt, berth_buf buf,
+                           const berth_expr *indices) {
+    load_query query = {.buf = buf, .indices = indices};
+    const berth_stmt_node node = fn->stmts.data[stmt];
+    berth_replace_loads(fn, node.value, note_load, &query);
+    for (uint32_t i = 0; node.kind == BERTH_STMT_STORE && i < node.index_count; ++i)
+        berth_replace_loads(fn, berth_tfn_store_indices(fn, stmt)[i], note_load, &query);
+    return query;
+}
+
+static bool is_load_of(const berth_tfn *fn, berth_expr id, berth_buf buf) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    return node->kind == BERTH_EXPR_LOAD && node->load.buf == buf;
+}
+
+// Operations whose terms may come in any order and number of pieces.
+static bool parse_sum(const berth_tfn *fn, berth_stmt store, group_sum *out) {
+    const berth_stmt_node *node = &fn->stmts.data[store];
+    const berth_expr_node *value = &fn->exprs.data[node->value];
+    berth_dtype dtype = fn->bufs.data[node->buf].dtype;
+    *out = (group_sum){.store = store, .acc = node->buf, .op = BERTH_BINARY_ADD};
+    if (!berth_dtype_is_float(dtype) && dtype != BERTH_DTYPE_I32 && dtype != BERTH_DTYPE_I64)
+        return false;
+    if (value->kind == BERTH_EXPR_FMA) return is_load_of(fn, value->c, node->buf);
+    if (value->kind != BERTH_EXPR_BINARY) return false;
+    out->op = (berth_binary)value->op;
+    bool known = out->op == BERTH_BINARY_ADD || out->op == BERTH_BINARY_MUL ||
+                 out->op == BERTH_BINARY_MIN || out->op == BERTH_BINARY_MAX;
+    return known && (is_load_of(fn, value->a, node->buf) || is_load_of(fn, value->b, node->buf));
+}
+
+// Every iteration writes an element of its own: each loop's variable is an index.
+static bool is_own_element(const berth_tfn *fn, const berth_nest *loops, berth_stmt store) {
+    const berth_stmt_node *node = &fn->stmts.data[store];
+    const berth_expr *indices = berth_tfn_store_indices(fn, store);
+    for (int l = 0; l < loops->count; ++l) {
+        bool found = loops->loops[l].extent == 1;
+        for (uint32_t i = 0; i < node->index_count && !found; ++i) {
+            const berth_expr_node *index = &fn->exprs.data[indices[i]];
+            found = index->kind == BERTH_EXPR_VAR && index->var == loops->loops[l].var;
+        }
+        if (!found) return false;
+    }
+    return true;
+}
+
+static bool flatten(const berth_tfn *fn, berth_stmt stmt, group_loop *loop) {
+    const berth_stmt_node *node = &fn->stmts.data[stmt];
+    if (node->kind == BERTH_STMT_SEQ) {
+        for (uint32_t i = 0; i < node->count; ++i)
+            if (!flatten(fn, fn->lists.data[node->first + i], loop)) return false;
+        return true;
+    }
+    if (node->kind != BERTH_STMT_STORE && node->kind != BERTH_STMT_LET) return false;
+    if (loop->count == MOST_STATEMENTS) return false;
+    loop->body[loop->count++] = stmt;
+    return true;
+}
+
+// No iteration reads what another one makes.
+static bool is_free_of(group_plan *p, const group_loop *loop, int at) {
+    berth_tfn *fn = p->fn;
+    const berth_stmt_node made = fn->stmts.data[loop->body[at]];
+    if (made.kind != BERTH_STMT_STORE) return true;
+    bool is_sum = p->is_scalar[made.buf];
+    const berth_expr *indices = is_sum ? NULL : berth_tfn_store_indices(fn, loop->body[at]);
+    for (int i = 0; i < loop->count; ++i) {
+        const berth_stmt_node other = fn->stmts.data[loop->body[i]];
+        if (i != at && other.kind == BERTH_STMT_STORE && other.buf == made.buf) return false;
+        load_query query = loads_in(fn, loop->body[i], made.buf, indices);
+        if (is_sum ? query.count != (i == at) : query.elsewhere) return false;
+    }
+    return true;
+}
+
+static bool parse_loop(group_plan *p, berth_stmt stmt, group_loop *loop) {
+    memset(loop, 0, sizeof(*loop));
+    loop->extent = 1;
+    if (!berth_nest_parse(p->fn, stmt, &loop->nest)) return false;
+    for (int i = 0; i < loop->nest.count; ++i) {
+        const berth_nest_loop *one = &loop->nest.loops[i];
+        if (one->extent <= 0 || one->extent > INT32_MAX / loop->extent) return false;
+        loop->extent *= one->extent;
+    }
+    if (!flatten(p->fn, loop->nest.body, loop)) return false;
+    for (int i = 0; i < loop->count; ++i) {
+        const berth_stmt_node node = p->fn->stmts.data[loop->body[i]];
+        if (!is_free_of(p, loop, i)) return false;
+        if (node.kind == BERTH_STMT_LET) continue;
+        if (p->is_scalar[node.buf]) {
+            if (loop->sum_count == MOST_REDUCTIONS ||
+                !parse_sum(p->fn, loop->body[i], &loop->sums[loop->sum_count++]))
+                return false;
+        } else if (!is_own_element(p->fn, &loop->nest, loop->body[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Whether neighbours along the innermost loop are neighbours in memory.
+static bool is_in_order(group_plan *p, const group_loop *loop) {
+    const berth_nest_loop *last = &loop->nest.loops[loop->nest.count - 1];
+    if (last->extent < LEAST_SUM / 4) return false;
+    berth_ranges ranges = berth_ranges_collect(p->fn);
+    ranges = berth_ranges_with(p->fn, &ranges, p->nest);
+    ranges = berth_ranges_with(p->fn, &ranges, &loop->nest);
+    for (int i = 0; i < loop->count; ++i)
+        if (!berth_loads_are_contiguous(p->fn, &ranges, p->fn->stmts.data[loop->body[i]].value,
+                                        last->var))
+            return false;
+    return true;
+}
+
+static bool note_buffer(group_plan *p, berth_buf buf) {
+    const berth_buf_info *info = &p->fn->bufs.data[buf];
+    int64_t elements = 1;
+    if (info->lanes > 1 || buf >= p->buf_count) return false;
+    for (int d = 0; d < info->rank; ++d) elements *= info->dims[d];
+    if (elements <= 0 || elements > 1 << 20) return false;
+    *(info->rank == 0 ? &p->is_scalar[buf] : &p->is_array[buf]) = true;
+    if (info->rank > 0) p->array_bytes += elements * (int64_t)berth_dtype_size_bytes(info->dtype);
+    return true;
+}
+
+static bool examine_loop(group_plan *p, berth_stmt stmt) {
+    group_loop loop;
+    if (!parse_loop(p, stmt, &loop)) return false;
+    if (loop.extent > p->longest) p->longest = loop.extent;
+    p->has_sum |= loop.sum_count > 0;
+    p->in_order &= is_in_order(p, &loop);
+    return true;
+}
+
+// True: every statement has a form for a group. What comes once is computed by every work-item.
+static bool examine(group_plan *p, berth_stmt stmt) {
+    const berth_stmt_node node = p->fn->stmts.data[stmt];
+    switch (node.kind) {
+    case BERTH_STMT_SEQ:
+        for (uint32_t i = 0; i < node.count; ++i)
+            if (!examine(p, p->fn->lists.data[node.first + i])) return false;
+        return true;
+    case BERTH_STMT_ALLOC: return note_buffer(p, node.buf);
+    case BERTH_STMT_LET: return true;
+    case BERTH_STMT_STORE: return !p->is_array[node.buf];
+    case BERTH_STMT_FOR: return examine_loop(p, stmt);
+    default: return false;
+    }
+}
+
+// ---- what becomes of it -------------------------------------------------------------------------
+
+static berth_expr load_at(berth_tfn *fn, berth_buf buf, berth_expr at) {
+    return berth_tfn_load(fn, buf, &at, 1);
+}
+
+typedef struct acc_query {
+    const group_sum *sums;
+    int count;
+} acc_query;
+
+static berth_expr take_part(berth_tfn *fn, berth_expr load, void *user) {
+    const acc_query *query = user;
+    for (int i = 0; i < query->count; ++i)
+        if (fn->exprs.data[load].load.buf == query->sums[i].acc)
+            return berth_tfn_load(fn, query->sums[i].part, NULL, 0);
+    return 0;
+}
+
+static void begin_sum(group_plan *p, group_sum *sum) {
+    berth_tfn *fn = p->fn;
+    berth_dtype dtype = fn->bufs.data[sum->acc].dtype;
+    sum->part = berth_tfn_buffer(fn, "part", dtype, 0, NULL, BERTH_SCOPE_REGISTER);
+    sum->shared = berth_tfn_buffer(fn, "shared", dtype, 1, &p->items, BERTH_SCOPE_LOCAL);
+    berth_vec_push(fn->module->arena, &p->allocs, berth_tfn_alloc(fn, sum->shared));
+    emit(p, berth_tfn_alloc(fn, sum->part));
+    // What leaves a sum as it is; of a maximum, what it is so far does.
+    berth_expr first = sum->op == BERTH_BINARY_ADD   ? berth_tfn_const(fn, dtype, 0)
+                       : sum->op == BERTH_BINARY_MUL ? berth_tfn_const(fn, dtype, 1)
+                                                     : berth_tfn_load(fn, sum->acc, NULL, 0);
+    emit(p, berth_tfn_store(fn, sum->part, NULL, 0, first));
+}
+
+// Halves are put together until one element is left: pairs at a distance that is halved each time.
+static void end_sum(group_plan *p, const group_sum *sum) {
+    berth_tfn *fn = p->fn;
+    berth_expr item = berth_tfn_var_ref(fn, p->item);
+    emit(p, berth_tfn_store(fn, sum->shared, &item, 1, berth_tfn_load(fn, sum->part, NULL, 0)));
+    emit(p, berth_tfn_barrier(fn));
+    for (int64_t half = p->items / 2; half >= 1; half /= 2) {
+        berth_expr other = berth_tfn_binary(fn, BERTH_BINARY_ADD, item, berth_tfn_index(fn, half));
+        berth_expr both = berth_tfn_binary(fn, sum->op, load_at(fn, sum->shared, item),
+                                           load_at(fn, sum->shared, other));
+        berth_expr is_first =
+            berth_tfn_binary(fn, BERTH_BINARY_LT, item, berth_tfn_index(fn, half));
+        emit(p, berth_tfn_if(fn, is_first, berth_tfn_store(fn, sum->shared, &item, 1, both), 0));
+        emit(p, berth_tfn_barrier(fn));
+    }
+    berth_expr all = load_at(fn, sum->shared, berth_tfn_index(fn, 0));
+    if (sum->op == BERTH_BINARY_ADD || sum->op == BERTH_BINARY_MUL)
+        all = berth_tfn_binary(fn, sum->op, berth_tfn_load(fn, sum->acc, NULL, 0), all);
+    emit(p, berth_tfn_store(fn, sum->acc, NULL, 0, all));
+}
+
+// An iteration: sums go to the work-item's part, and loops' variables follow from the position `at`.
+static berth_stmt iteration(group_plan *p, const group_loop *loop, berth_expr at) {
+    berth_tfn *fn = p->fn;
+    uint32_t map_count = fn->vars.count;
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, map_count + 1);
+    int64_t inner = 1;
+    for (int i = loop->nest.count - 1; i >= 0; --i) {
+        const berth_nest_loop *one = &loop->nest.loops[i];
+        berth_expr value = berth_tfn_binary(fn, BERTH_BINARY_DIV, at, berth_tfn_index(fn, inner));
+        if (i > 0)
+            value = berth_tfn_binary(fn, BERTH_BINARY_MOD, value, berth_tfn_index(fn, one->extent));
+        map[one->var] = value;
+        inner *= one->extent;
+    }
+    acc_query query = {loop->sums, loop->sum_count};
+    berth_stmt made[MOST_STATEMENTS];
+    for (int i = 0, sum = 0; i < loop->count; ++i) {
+        berth_stmt stmt = loop->body[i];
+        if (sum < loop->sum_count && loop->sums[sum].store == stmt) {
+            berth_expr value =
+                berth_replace_loads(fn, fn->stmts.data[stmt].value, take_part, &query);
+            stmt = berth_tfn_store(fn, loop->sums[sum++].part, NULL, 0, value);
+        }
+        made[i] = berth_tfn_substitute_stmt(fn, stmt, map, map_count);
+    }
+    return berth_tfn_seq(fn, made, (uint32_t)loop->count);
+}
+
+static void emit_loop(group_plan *p, berth_stmt stmt) {
+    berth_tfn *fn = p->fn;
+    group_loop loop;
+    if (!parse_loop(p, stmt, &loop)) return;  // examine() has seen that it is one
+    for (int i = 0; i < loop.sum_count; ++i) begin_sum(p, &loop.sums[i]);
+    berth_var step = berth_tfn_var(fn, "step");
+    berth_expr at = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, step),
+                                     berth_tfn_index(fn, p->items));
+    at = berth_tfn_binary(fn, BERTH_BINARY_ADD, at, berth_tfn_var_ref(fn, p->item));
+    berth_stmt body = iteration(p, &loop, at);
+    if (loop.extent % p->items)
+        body = berth_tfn_if(
+            fn, berth_tfn_binary(fn, BERTH_BINARY_LT, at, berth_tfn_index(fn, loop.extent)), body,
+            0);
+    int64_t steps = (loop.extent + p->items - 1) / p->items;
+    emit(p, berth_tfn_for(fn, step, berth_tfn_index(fn, steps), BERTH_LOOP_SERIAL, body));
+    for (int i = 0; i < loop.sum_count; ++i) end_sum(p, &loop.sums[i]);
+    if (loop.sum_count == 0) emit(p, berth_tfn_barrier(fn));  // what was written is there for all
+}
+
+static void emit_all(group_plan *p, berth_stmt stmt) {
+    berth_tfn *fn = p->fn;
+    const berth_stmt_node node = fn->stmts.data[stmt];
+    berth_expr is_first = 0;
+    switch (node.kind) {
+    case BERTH_STMT_SEQ:
+        for (uint32_t i = 0; i < node.count; ++i) emit_all(p, fn->lists.data[node.first + i]);
+        return;
+    case BERTH_STMT_FOR: emit_loop(p, stmt); return;
+    case BERTH_STMT_ALLOC:
+        if (p->is_scalar[node.buf]) break;
+        fn->bufs.data[node.buf].scope = BERTH_SCOPE_LOCAL;
+        berth_vec_push(fn->module->arena, &p->allocs, stmt);
+        return;
+    case BERTH_STMT_STORE:
+        if (p->is_scalar[node.buf]) break;
+        is_first = berth_tfn_binary(fn, BERTH_BINARY_EQ, berth_tfn_var_ref(fn, p->item),
+                                    berth_tfn_index(fn, 0));
+        emit(p, berth_tfn_if(fn, is_first, stmt, 0));
+        return;
+    default: break;
+    }
+    emit(p, stmt);
+}
+
+// ---- choice -------------------------------------------------------------------------------------
+
+static int64_t work_items(const group_plan *p, const berth_local_tile_limits *limits) {
+    int64_t items = 1;
+    int64_t most = p->longest >= 64 * MOST_ITEMS ? 4 * MOST_ITEMS : MOST_ITEMS;
+    while (items < 32 || (items < most && items * 8 < p->longest)) items *= 2;
+    while (items > limits->group_size) items /= 2;
+    return items;
+}
+
+// A work-item for each row has the device idle where rows are few, and reads far apart where rows lie
+// one after another.
+static bool pays(const group_plan *p, const berth_local_tile_limits *limits) {
+    int64_t rows = 1, units = limits->compute_units > 0 ? limits->compute_units : 16;
+    for (int i = 0; i < p->nest->count; ++i) rows *= p->nest->loops[i].extent;
+    return p->has_sum && p->longest >= LEAST_SUM &&
+           (p->in_order || rows < units * ITEMS_FOR_A_UNIT);
+}
+
+// The loops around as groups, along three axes at most; 0: there are too many.
+static berth_stmt groups(group_plan *p, berth_stmt body) {
+    static const berth_loop_kind axes[] = {BERTH_LOOP_GROUP_X, BERTH_LOOP_GROUP_Y,
+                                           BERTH_LOOP_GROUP_Z};
+    berth_nest outer = *p->nest;
+    outer.body = body;
+    while (outer.count > 3) {
+        berth_status status = berth_schedule_fuse(p->fn, &outer, 0);
+        if (!status) continue;
+        berth_decisions_refuse(p->fn, status);
+        return 0;
+    }
+    for (int i = 0; i < outer.count; ++i) {
+        if (outer.loops[i].extent > MOST_GROUPS) return 0;
+        outer.loops[i].kind = axes[outer.count - 1 - i];
+    }
+    return berth_nest_emit(p->fn, &outer);
+}
+
+// Whether groups() has axes for the loops.
+static bool has_axes(const berth_nest *nest) {
+    int64_t outermost = 1;
+    for (int i = 0; i < nest->count; ++i) {
+        if (nest->loops[i].extent <= 0 || nest->loops[i].extent > MOST_GROUPS) return false;
+        if (i <= nest->count - 3) outermost *= nest->loops[i].extent;
+        if (outermost > MOST_GROUPS) return false;
+    }
+    return true;
+}
+
+berth_stmt berth_group_rows(berth_tfn *fn, const berth_nest *nest,
+                            const berth_local_tile_limits *limits) {
+    group_plan p = {.fn = fn, .nest = nest, .buf_count = fn->bufs.count, .in_order = true};
+    p.is_scalar = berth_arena_new_array(fn->module->arena, bool, fn->bufs.count + 1);
+    p.is_array = berth_arena_new_array(fn->module->arena, bool, fn->bufs.count + 1);
+    if (!has_axes(nest) || !berth_nest_is_independent(fn, nest) || !examine(&p, nest->body) ||
+        !pays(&p, limits))
+        return 0;
+    p.items = berth_decide(fn, BERTH_DECISION_GROUP_COLUMNS, work_items(&p, limits), 1,
+                           limits->group_size, "work-items of a group");
+    if (p.items & (p.items - 1)) {
+        berth_decision_wrong(fn, BERTH_DECISION_GROUP_COLUMNS, "a sum is halved until one is left");
+        return 0;
+    }
+    if (p.array_bytes + 8 * MOST_REDUCTIONS * p.items > limits->local_memory_bytes) return 0;
+    p.item = berth_tfn_var(fn, "item");
+    emit_all(&p, nest->body);
+    if (fn->stmts.data[p.out.data[p.out.count - 1]].kind == BERTH_STMT_BARRIER) p.out.count--;
+    berth_stmt item = berth_tfn_for(fn, p.item, berth_tfn_index(fn, p.items), BERTH_LOOP_LOCAL_X,
+                                    berth_tfn_seq(fn, p.out.data, p.out.count));
+    berth_vec_push(fn->module->arena, &p.allocs, item);
+    return groups(&p, berth_tfn_seq(fn, p.allocs.data, p.allocs.count));
+}
