@@ -16,6 +16,7 @@ NAMES = [name for name, _ in KINDS]
 OWNERS = {
     "K_ALL": NAMES,
     "K_CPU": ["cpu"],
+    "K_CORES": ["cpu", "opencl"],
     "K_GPU": ["opencl", "vulkan", "cuda"],
     "K_NOT_CPU": [name for name in NAMES if name != "cpu"],
     "K_VTA": ["vta"],

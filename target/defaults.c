@@ -43,6 +43,29 @@ static int64_t vector_bits_of(const berth_target *target) {
     return 32;
 }
 
+// Vector registers by the manuals of the architectures: AVX-512 32 (Intel SDM, 15.5), other x86 16 in
+// 64-bit mode and 8 else, AArch64 32 (Arm ARM, B1.2.1), Helium 8, 32-bit Neon 16, RISC-V's V 32, VSX 64.
+static int64_t vector_registers_of(const berth_target *target) {
+    if (is_x86(target)) {
+        if (berth_target_has_feature(target, "avx512vl") || target->vector_bits >= 512) return 32;
+        return strcmp(target->arch, "i686") == 0 ? 8 : 16;
+    }
+    if (strcmp(target->arch, "aarch64") == 0) return 32;
+    if (berth_target_has_feature(target, "mve")) return 8;
+    if (berth_target_has_feature(target, "v")) return 32;
+    if (berth_target_has_feature(target, "vsx")) return 64;
+    return 16;
+}
+
+// Caps of register tiles. Registers alone would allow more; docs/tuning.md has what was measured of each.
+static void fill_tiles(berth_target *target) {
+    set(&target->vector_registers, vector_registers_of(target));
+    set(&target->tile_rows, 14);
+    set(&target->tile_own_rows, 7);
+    set(&target->tile_page_rows, 6);
+    set(&target->unrolled_terms, 32);
+}
+
 // Multiply and add count as two; x86 with FMA and 64-bit ARM cores usually start two vector
 // operations per cycle.
 static double cpu_flops(const berth_target *target) {
@@ -88,6 +111,7 @@ static void fill_cpu(berth_target *target) {
     set(&target->threads, target->cores);
     set(&target->clock_hz, usual_clock_hz);
     set(&target->vector_bits, vector_bits_of(target));
+    fill_tiles(target);
     set(&target->l1_bytes, 32 << 10);
     set(&target->l2_bytes, 256 << 10);
     set(&target->cache_line_bytes, 64);
@@ -114,6 +138,7 @@ static void fill_gpu(berth_target *target, const gpu_defaults *d) {
     set(&target->clock_hz, on_cpu ? usual_clock_hz : d->clock_hz);
     set(&target->vector_bits, on_cpu ? vector_bits_of(target) : 32);
     set(&target->subgroup_size, on_cpu ? 1 : 32);
+    if (berth_target_is_cores(target)) fill_tiles(target);
     set(&target->max_group_size, d->max_group_size);
     set(&target->local_memory_bytes, d->local_memory_bytes);
     set(&target->l1_bytes, d->l1_bytes);

@@ -81,6 +81,11 @@ typedef struct berth_target {
     berth_string_list cpuset;  // "0-3", "8" (target/topology.h, berth_processor_set_add_word)
     int64_t clock_hz;
     int64_t vector_bits;
+    int64_t vector_registers;  // this and the caps of register tiles: 0 where there are no cores
+    int64_t tile_rows;
+    int64_t tile_own_rows;
+    int64_t tile_page_rows;
+    int64_t unrolled_terms;
     int64_t compute_units;
     int64_t subgroup_size;
     bool lacks_f64;

@@ -11,9 +11,6 @@
 #define LONG_SUM_IN_HALVES 32  // terms, beside which storing a register in halves is little
 #define FEW_SUMS 8             // that hide how long one takes: two units, four cycles
 
-const berth_cpu_tile_caps berth_cpu__tile_caps = {
-    .rows = 14, .own_vectors = 7, .colliding = 6, .unroll_terms = 32};
-
 // ---- reduction loops
 // ------------------------------------------------------------------------------------------------
 

@@ -220,10 +220,10 @@ void berth_decisions_refuse(berth_tfn *fn, berth_status status) {
         return;
     }
     if (nest && expected) {
-        int64_t form =
-            nest->made >> BERTH_DECISION_FORM & 1 ? nest->values[BERTH_DECISION_FORM] : 0;
+        bool is_form = nest->made >> BERTH_DECISION_FORM & 1;  // some kinds have one form only
+        int64_t form = nest->values[BERTH_DECISION_FORM];
         berth_decisions_add_alternative(
-            fn, describe(fn, BERTH_DECISION_FORM, form), 0,
+            fn, is_form ? describe(fn, BERTH_DECISION_FORM, form) : "units of the device", 0,
             berth_arena_printf(fn->module->arena, "%s", berth_status_message(status)));
     }
     berth_status_free(status);

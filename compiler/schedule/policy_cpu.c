@@ -4,18 +4,17 @@
 // vectors; the rest keeps its plain loops, the outermost ones in parallel.
 #include "compiler/schedule/policy_cpu.h"
 
-#include <string.h>
-
-static berth_cpu_facts facts_of(const berth_target *target) {
-    berth_cpu_facts facts = {.caps = berth_cpu__tile_caps,
+berth_cpu_facts berth_cpu__facts_of(const berth_target *target) {
+    berth_cpu_facts facts = {.caps = {.rows = target->tile_rows,
+                                      .own_vectors = target->tile_own_rows,
+                                      .colliding = target->tile_page_rows,
+                                      .unroll_terms = target->unrolled_terms},
                              .lanes = 4,
-                             .registers = 16,
+                             .registers = target->vector_registers,
                              .l1_bytes = target->l1_bytes,
                              .l2_bytes = target->l2_bytes,
                              .target = target};
     if (target->vector_bits >= 256) facts.lanes = target->vector_bits >= 512 ? 16 : 8;
-    if (berth_target_has_feature(target, "avx512vl") || strcmp(target->arch, "aarch64") == 0)
-        facts.registers = 32;
     if (facts.l1_bytes == 0) facts.l1_bytes = 32 << 10;
     if (facts.l2_bytes == 0) facts.l2_bytes = 512 << 10;
     return facts;
@@ -78,7 +77,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    berth_cpu_facts facts = facts_of(target);
+    berth_cpu_facts facts = berth_cpu__facts_of(target);
     facts.any_size = fn->any_size;
     return berth_schedule_nests(fn, schedule_nest, &facts);
 }

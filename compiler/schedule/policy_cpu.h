@@ -8,17 +8,14 @@
 // Where whole registers do not fit a loop, half of one serves, down to this many lanes.
 #define BERTH_CPU_LEAST_LANES 8
 
-// Bounds of what the policy chooses, whatever the registers allow. They were set by hand on few kernels
-// and are no laws: `berth tune` searches beyond them, and what it measures takes their place
-// (docs/tuning.md has what it found on one machine).
+// Bounds of what the policy chooses, whatever the registers allow: attributes of the target. They are
+// no laws: `berth tune` searches beyond them, and what it measures takes their place (docs/tuning.md).
 typedef struct berth_cpu_tile_caps {
-    int64_t rows;         // of a tile; 14: beside two columns they fill 32 registers
-    int64_t own_vectors;  // rows where nothing is shared between them (depthwise, pools)
-    int64_t
-        colliding;  // rows that lie whole pages apart, in the same sets of the first-level cache
-    int64_t unroll_terms;  // terms of a sum whose loops are unrolled
+    int64_t rows;          // tile_rows
+    int64_t own_vectors;   // tile_own_rows
+    int64_t colliding;     // tile_page_rows
+    int64_t unroll_terms;  // unrolled_terms
 } berth_cpu_tile_caps;
-extern const berth_cpu_tile_caps berth_cpu__tile_caps;  // cpu_tile_choice.c
 
 typedef struct berth_cpu_facts {
     berth_cpu_tile_caps caps;
@@ -30,6 +27,8 @@ typedef struct berth_cpu_facts {
     bool inside;                 // of an iteration of a parallel loop: no groups are wanted
     bool any_size;               // forms that many sizes share are wanted
 } berth_cpu_facts;
+// What the target says of its cores. policy_cpu.c
+berth_cpu_facts berth_cpu__facts_of(const berth_target *target);
 
 // The nest as register tiles, or 0 when it is no reduction that has such a form. policy_cpu_tile.c
 berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,

@@ -253,8 +253,11 @@ static bool take_in_parts(hoist *h) {
     berth_nest whole = h->nest;
     int64_t part = whole.loops[at].extent / parts;
     berth_nest_loop over = whole.loops[h->over];
-    if (berth_status_code(berth_schedule_split(h->fn, &h->nest, at, part)) != BERTH_CODE_OK)
+    berth_status status = berth_schedule_split(h->fn, &h->nest, at, part);
+    if (status) {
+        berth_decisions_refuse(h->fn, status);
         return false;
+    }
     h->nest.loops[h->over] = h->nest.loops[at];  // the parts, and inside them the loop
     h->nest.loops[at] = over;
     h->over = at;

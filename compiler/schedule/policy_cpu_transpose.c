@@ -81,7 +81,11 @@ static void fuse_loops(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
             berth_cpu__used_in_conditions(fn, store.value, nest->loops[i + 1].var, 0) ||
             !berth_cpu__can_fuse(fn, nest, i, &accesses))
             continue;
-        if (berth_status_code(berth_schedule_fuse(fn, nest, i)) != BERTH_CODE_OK) return;
+        berth_status status = berth_schedule_fuse(fn, nest, i);
+        if (status) {
+            berth_decisions_refuse(fn, status);
+            return;
+        }
         *ranges = berth_ranges_with(fn, ranges, nest);
     }
 }
@@ -95,7 +99,11 @@ static void split_blocks(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) 
         for (uint32_t k = 0; k < loads.items.count && !block; ++k)
             block = berth_linear_block(fn, &loads.items.data[k].at, nest->loops[i].var);
         if (block <= 1 || nest->loops[i].extent % block || nest->loops[i].extent == block) continue;
-        if (berth_status_code(berth_schedule_split(fn, nest, i, block)) != BERTH_CODE_OK) return;
+        berth_status status = berth_schedule_split(fn, nest, i, block);
+        if (status) {
+            berth_decisions_refuse(fn, status);
+            return;
+        }
         *ranges = berth_ranges_with(fn, ranges, nest);
     }
 }

@@ -14,13 +14,9 @@ typedef struct opencl_facts {
 
 static opencl_facts facts_of(const berth_target *target) {
     opencl_facts facts = {.on_cores = target->subgroup_size == 1};
-    facts.cores = (berth_cpu_facts){.caps = berth_cpu__tile_caps,
-                                    .lanes = target->vector_bits >= 256 ? 8 : 4,
-                                    .registers = target->vector_bits >= 512 ? 32 : 16,
-                                    .l1_bytes = 32 << 10,
-                                    .l2_bytes = 512 << 10};
-    if (facts.on_cores && target->l1_bytes > 0) facts.cores.l1_bytes = target->l1_bytes;
-    if (facts.on_cores && target->l2_bytes > 0) facts.cores.l2_bytes = target->l2_bytes;
+    facts.cores = berth_cpu__facts_of(target);
+    facts.cores.target = NULL;  // the language has no intrinsics
+    if (facts.cores.lanes > 8) facts.cores.lanes = 8;
     // GPUs: 64 x 64 outputs by 16 x 8 work-items. Cores: as many accumulators as registers allow,
     // and few work-items, since each costs a switch at every barrier.
     facts.limits = (berth_local_tile_limits){.lanes = 4,

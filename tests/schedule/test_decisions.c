@@ -312,3 +312,31 @@ Test(decisions, a_tile_has_the_size_that_is_given) {
         support_case_destroy(&c);
     }
 }
+
+static int64_t rows_for(const char *target) {
+    bench_case c = support_case_create();
+    berth_schedule_decisions *made = NULL;
+    support_build_matmul(&c, 120, 64, 64, "Ba16b");
+    cr_assert_null(schedule(&c, target, "columns=2", &made));
+    int64_t rows = made->nests[0].values[BERTH_DECISION_ROWS];
+    support_case_destroy(&c);
+    return rows;
+}
+
+// Beside two columns of a tile 2 rows + 2 weights + 1 broadcast are in registers, and the target's cap
+// holds where these allow more; on processor cores behind OpenCL, too.
+Test(decisions, tiles_follow_the_target) {
+    static const char *const kinds[] = {"cpu -vector_bits=256",
+                                        "opencl -host=cpu -subgroup_size=1"};
+    for (int k = 0; k < 2; ++k)
+        for (int registers = 8; registers <= 64; registers *= 2)
+            for (int cap = 1; cap <= 40; cap += 3) {
+                char target[160];
+                snprintf(target, sizeof(target), "%s -vector_registers=%d -tile_rows=%d", kinds[k],
+                         registers, cap);
+                int64_t rows = rows_for(target), room = (registers - 3) / 2;
+                int64_t most = room < cap ? room : cap;
+                cr_expect(rows <= most && rows > most / 2, "%s: %lld rows", target,
+                          (long long)rows);
+            }
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compiler/codegen/kernel_facts.h"
+#include "compiler/schedule/decisions.h"
 #include "drivers/vta/compiler/compiler.h"
 #include "ir/pass.h"
 #include "ir/text.h"
@@ -190,25 +191,34 @@ Test(vta_products, plain_products_are_no_stream) {
     support_case_destroy(&c);
 }
 
-// What is not a product of bytes, or has no block of results, stays as it is.
+// What is not a product of bytes, or has no block of results, stays as it is. Where the loops are as
+// the schedule wants them, it says why.
 Test(vta_products, others_stay) {
-    static const char *const changes[][2] = {
-        {" * (i32(%w", " - (i32(%w"},
-        {"%acc[] = 0:i32", "%acc[] = 1:i32"},
-        {"for %oi in 16", "for %oi in 8"},
+    static const struct {
+        const char *from, *to;
+        uint32_t refusals;
+    } changes[] = {
+        {" * (i32(%w", " - (i32(%w", 1},
+        {"%acc[] = 0:i32", "%acc[] = 1:i32", 1},
+        {"for %oi in 16", "for %oi in 8", 0},
     };
     cr_assert_null(berth_vta_intrinsics_register());
     for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); ++i) {
         char text[4096], changed[4096];
         write_conv(&shapes[0], text, sizeof(text));
-        char *at = strstr(text, changes[i][0]);
-        cr_assert_not_null(at, "%s", changes[i][0]);
-        snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, changes[i][1],
-                 at + strlen(changes[i][0]));
+        char *at = strstr(text, changes[i].from);
+        cr_assert_not_null(at, "%s", changes[i].from);
+        snprintf(changed, sizeof(changed), "%.*s%s%s", (int)(at - text), text, changes[i].to,
+                 at + strlen(changes[i].from));
         bench_case c = support_case_parse(changed);
+        c.fn->decisions = berth_decisions_create(c.arena, 1);
         cr_assert_null(berth_vta_schedule.apply(c.fn, support_target(c.arena, "vta")));
         for (uint32_t e = 0; e < c.fn->exprs.count; ++e)
-            cr_expect_neq((int)c.fn->exprs.data[e].kind, BERTH_EXPR_INTRINSIC, "%s", changes[i][1]);
+            cr_expect_neq((int)c.fn->exprs.data[e].kind, BERTH_EXPR_INTRINSIC, "%s", changes[i].to);
+        const berth_nest_decisions *nest = &c.fn->decisions->nests[0];
+        cr_expect_eq(nest->alternatives.count, changes[i].refusals, "%s", changes[i].to);
+        for (uint32_t a = 0; a < nest->alternatives.count; ++a)
+            cr_expect_str_eq(nest->alternatives.data[a].what, "units of the device");
         support_case_destroy(&c);
     }
 }

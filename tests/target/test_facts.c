@@ -148,6 +148,38 @@ static void fail_at_each(const char *text) {
     }
 }
 
+// Registers by the manuals of the architectures; only what may be processor cores has tiles.
+Test(target_facts, registers_and_tiles) {
+    static const struct {
+        const char *target;
+        int64_t registers;
+    } rows[] = {{"cpu -arch=x86_64 -features=avx,avx2,fma", 16},
+                {"cpu -arch=x86_64 -features=avx512f", 32},
+                {"cpu -arch=x86_64 -features=avx512f,avx512vl -vector_bits=256", 32},
+                {"cpu -arch=i686", 8},
+                {"cpu -arch=aarch64", 32},
+                {"cpu -arch=armv7-a -features=neon", 16},
+                {"cpu -arch=armv8.1-m.main -features=mve", 8},
+                {"cpu -arch=riscv64 -features=v", 32},
+                {"cpu -arch=x86_64 -vector_registers=12", 12},
+                {"opencl -arch=x86_64 -features=avx512f -host=cpu", 32},
+                {"opencl -arch=gfx906 -host=cpu", 0},
+                {"vulkan -host=cpu", 0}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        berth_multi_target *t = parse(rows[i].target);
+        const berth_target *device = t->devices[t->default_device].target;
+        cr_expect_eq(device->vector_registers, rows[i].registers, "%s: %lld", rows[i].target,
+                     (long long)device->vector_registers);
+        cr_expect_eq(device->tile_rows > 0, rows[i].registers > 0, "%s", rows[i].target);
+        cr_expect_eq(strstr(device->canonical, "\"tile_rows\"") != NULL, rows[i].registers > 0);
+        check_round_trip(t, rows[i].target);
+    }
+    // Kernels differ by them, so records of measured ones do.
+    const berth_target *a = parse("cpu -arch=x86_64")->devices[0].target;
+    const berth_target *b = parse("cpu -arch=x86_64 -tile_page_rows=9")->devices[0].target;
+    cr_expect_str_neq(berth_target_culled(test_arena, a), berth_target_culled(test_arena, b));
+}
+
 Test(target_facts, every_allocation_fails_once) {
     fail_at_each("opencl,cpu -libs=a,b");
     fail_at_each("local");

@@ -10,6 +10,7 @@
 // All other loops stay as they were lowered: tiles, their order and copies to the buffers are those of
 // the stream (emit/conv.h), which are chosen when the sizes of the buffers are known to hold them.
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/decisions.h"
 
 #include "compiler/schedule/tensorize.h"
 #include "drivers/vta/compiler/compiler.h"
@@ -140,9 +141,10 @@ static berth_stmt block_sum(products *p, berth_buf sums) {
     p->sum.body =
         berth_tfn_store(fn, p->acc, NULL, 0, berth_tfn_binary(fn, BERTH_BINARY_ADD, acc, product));
     berth_status status = berth_schedule_split(fn, &p->sum, loop, p->block);
-    bool split = !status;
-    berth_status_ignore(status);
-    if (!split) return 0;
+    if (status) {
+        berth_decisions_refuse(fn, status);
+        return 0;
+    }
     berth_var depth = p->sum.loops[loop + 1].var;
     for (int i = loop + 1; i + 1 < p->sum.count; ++i) p->sum.loops[i] = p->sum.loops[i + 1];
     p->sum.count--;
@@ -173,9 +175,10 @@ static bool take_block(products *p, berth_nest *nest) {
     if (extent % p->block || !extent) return false;
     if (extent > p->block) {  // channels that lie as plain rows do
         berth_status status = berth_schedule_split(p->fn, nest, last, p->block);
-        bool split = !status;
-        berth_status_ignore(status);
-        if (!split) return false;
+        if (status) {
+            berth_decisions_refuse(p->fn, status);
+            return false;
+        }
     }
     p->lane = nest->loops[--nest->count];
     return true;

@@ -13,6 +13,7 @@
 // up to 2^24 f32 has all of them, and what is larger is out of bounds after a shift by 14 at most.
 #include "drivers/vta/compiler/schedule_steps.h"
 
+#include "compiler/schedule/decisions.h"
 #include "drivers/vta/compiler/compiler.h"
 
 enum { most_items = 80, doublings_of_digit = 7 };
@@ -215,9 +216,10 @@ berth_stmt berth_vta_schedule_steps(const berth_vta_block *block, const berth_vt
     builder s = {.b = block, .nest = &nest};
     berth_status status = berth_vta_nest_read(fn, whole, &nest);
     if (!status) status = find_steps(config, &nest, &s.steps);
-    bool fine = !status;
-    berth_status_ignore(status);
-    if (!fine) return 0;
+    if (status) {
+        berth_decisions_refuse(fn, status);
+        return 0;
+    }
     s.at = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), (uint16_t)block->block);
     s.sums = block->sums;
     if (nest.form != BERTH_VTA_PRODUCTS)
@@ -233,12 +235,20 @@ berth_stmt berth_vta_schedule_steps(const berth_vta_block *block, const berth_vt
     add_reductions(&s);
     for (uint32_t i = 0; i < s.steps.count; ++i) add_step(&s, &s.steps.steps[i]);
     add(&s, store_results(&s));
-    if (s.failed) return 0;
+    if (s.failed) {
+        berth_decisions_refuse(
+            fn, berth_status_make(BERTH_UNSUPPORTED,
+                                  "operands in no blocks of channels, or more than %d steps",
+                                  most_items));
+        return 0;
+    }
     berth_nest outer = block->outer;
     outer.body = berth_tfn_seq(fn, s.items, s.count);
     berth_stmt made = berth_nest_emit(fn, &outer);
     status = berth_vta_nest_read_scheduled(fn, made, &nest);
-    fine = !status;
-    berth_status_ignore(status);
-    return fine ? made : 0;
+    if (status) {
+        berth_decisions_refuse(fn, status);
+        return 0;
+    }
+    return made;
 }
