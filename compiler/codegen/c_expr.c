@@ -653,7 +653,7 @@ static berth_expr without_rounding(const berth_c_printer *p, berth_dtype to, ber
     for (;;) {
         const berth_expr_node *node = node_of(p, id);
         const berth_expr_node *from = node_of(p, node->a);
-        bool rounds = node->kind == BERTH_EXPR_CAST && node->lanes <= 1 &&
+        bool rounds = node->kind == BERTH_EXPR_CAST &&
                       (node->dtype == to || node->dtype == BERTH_DTYPE_F32) &&
                       (from->dtype == to || from->dtype == BERTH_DTYPE_F32);
         if (!rounds || from->is_index) return id;

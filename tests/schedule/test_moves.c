@@ -128,3 +128,28 @@ Test(moves, other_values) {
         support_case_destroy(&c);
     }
 }
+
+// A store rounds to halves by itself, of vectors, too.
+Test(moves, halves_are_rounded_once) {
+    static const char *const halves[] = {"f16", "bf16"};
+    for (size_t i = 0; i < sizeof(halves) / sizeof(halves[0]); ++i) {
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "module \"m\"\ntensor @f(%%x: f32[40,32] in, %%y: %s[40,32] out) {\n"
+                 "  parallel %%i in 40 { parallel %%j in 32 {\n"
+                 "    %%y[%%i, %%j] = %s(f32(%s(%%x[%%i, %%j])))\n  } }\n}\n",
+                 halves[i], halves[i], halves[i]);
+        bench_case c = support_case_parse(text);
+        support_fill(&c, 9);
+        cr_assert_null(support_interpret(&c));
+        const void *plain = c.buffers[1];
+        cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, targets[0])));
+        berth_codegen_result result;
+        const char *kernel = kernel_text(&c, &result);
+        if (i == 0) cr_expect_not_null(strstr(kernel, "berth_store_f16x16"));
+        cr_expect_null(strstr(kernel, "berth_round_"), "%s", halves[i]);
+        cr_assert_null(support_run_compiled(&c, support_target(c.arena, "cpu"), true));
+        cr_expect(memcmp(plain, c.buffers[1], support_buffer_bytes(&c, 1)) == 0, "%s", halves[i]);
+        support_case_destroy(&c);
+    }
+}
