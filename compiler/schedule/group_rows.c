@@ -38,8 +38,12 @@ typedef struct group_plan {
     int64_t array_bytes;
     int64_t longest;  // loop of the body
     bool has_sum, in_order;
+    bool across;  // neighbours along the nest's last loop are neighbours in memory
     int64_t items;
     berth_var item;
+    int64_t columns;               // iterations of the nest's last loop that a group does at once
+    berth_expr column;             // which of them, 0 to columns - 1; 0 where there is one
+    berth_expr is_in;              // the iteration exists; 0: all do
     BERTH_VEC(berth_stmt) allocs;  // of the group
     BERTH_VEC(berth_stmt) out;     // of a work-item
 } group_plan;
@@ -169,9 +173,8 @@ static bool parse_loop(group_plan *p, berth_stmt stmt, group_loop *loop) {
     return true;
 }
 
-// Whether neighbours along the innermost loop are neighbours in memory.
-static bool is_in_order(group_plan *p, const group_loop *loop) {
-    const berth_nest_loop *last = &loop->nest.loops[loop->nest.count - 1];
+// Whether neighbours along a loop are neighbours in memory, in all that is read inside of `loop`.
+static bool is_in_order(group_plan *p, const group_loop *loop, const berth_nest_loop *last) {
     if (last->extent < LEAST_SUM / 4) return false;
     berth_ranges ranges = berth_ranges_collect(p->fn);
     ranges = berth_ranges_with(p->fn, &ranges, p->nest);
@@ -199,7 +202,8 @@ static bool examine_loop(group_plan *p, berth_stmt stmt) {
     if (!parse_loop(p, stmt, &loop)) return false;
     if (loop.extent > p->longest) p->longest = loop.extent;
     p->has_sum |= loop.sum_count > 0;
-    p->in_order &= is_in_order(p, &loop);
+    p->in_order &= is_in_order(p, &loop, &loop.nest.loops[loop.nest.count - 1]);
+    p->across &= is_in_order(p, &loop, &p->nest->loops[p->nest->count - 1]);
     return true;
 }
 
@@ -221,8 +225,14 @@ static bool examine(group_plan *p, berth_stmt stmt) {
 
 // ---- what becomes of it -------------------------------------------------------------------------
 
-static berth_expr load_at(berth_tfn *fn, berth_buf buf, berth_expr at) {
-    return berth_tfn_load(fn, buf, &at, 1);
+// Element `at` of what the group adds up for this column.
+static berth_expr load_shared(const group_plan *p, const group_sum *sum, berth_expr at) {
+    return berth_tfn_load(p->fn, sum->shared, (berth_expr[]){at, p->column}, p->column ? 2 : 1);
+}
+
+static berth_stmt store_shared(const group_plan *p, const group_sum *sum, berth_expr value) {
+    berth_expr at[] = {berth_tfn_var_ref(p->fn, p->item), p->column};
+    return berth_tfn_store(p->fn, sum->shared, at, p->column ? 2 : 1, value);
 }
 
 typedef struct acc_query {
@@ -242,7 +252,8 @@ static void begin_sum(group_plan *p, group_sum *sum) {
     berth_tfn *fn = p->fn;
     berth_dtype dtype = fn->bufs.data[sum->acc].dtype;
     sum->part = berth_tfn_buffer(fn, "part", dtype, 0, NULL, BERTH_SCOPE_REGISTER);
-    sum->shared = berth_tfn_buffer(fn, "shared", dtype, 1, &p->items, BERTH_SCOPE_LOCAL);
+    int64_t dims[] = {p->items, p->columns};
+    sum->shared = berth_tfn_buffer(fn, "shared", dtype, p->column ? 2 : 1, dims, BERTH_SCOPE_LOCAL);
     berth_vec_push(fn->module->arena, &p->allocs, berth_tfn_alloc(fn, sum->shared));
     emit(p, berth_tfn_alloc(fn, sum->part));
     // What leaves a sum as it is; of a maximum, what it is so far does.
@@ -256,18 +267,18 @@ static void begin_sum(group_plan *p, group_sum *sum) {
 static void end_sum(group_plan *p, const group_sum *sum) {
     berth_tfn *fn = p->fn;
     berth_expr item = berth_tfn_var_ref(fn, p->item);
-    emit(p, berth_tfn_store(fn, sum->shared, &item, 1, berth_tfn_load(fn, sum->part, NULL, 0)));
+    emit(p, store_shared(p, sum, berth_tfn_load(fn, sum->part, NULL, 0)));
     emit(p, berth_tfn_barrier(fn));
     for (int64_t half = p->items / 2; half >= 1; half /= 2) {
         berth_expr other = berth_tfn_binary(fn, BERTH_BINARY_ADD, item, berth_tfn_index(fn, half));
-        berth_expr both = berth_tfn_binary(fn, sum->op, load_at(fn, sum->shared, item),
-                                           load_at(fn, sum->shared, other));
+        berth_expr both =
+            berth_tfn_binary(fn, sum->op, load_shared(p, sum, item), load_shared(p, sum, other));
         berth_expr is_first =
             berth_tfn_binary(fn, BERTH_BINARY_LT, item, berth_tfn_index(fn, half));
-        emit(p, berth_tfn_if(fn, is_first, berth_tfn_store(fn, sum->shared, &item, 1, both), 0));
+        emit(p, berth_tfn_if(fn, is_first, store_shared(p, sum, both), 0));
         emit(p, berth_tfn_barrier(fn));
     }
-    berth_expr all = load_at(fn, sum->shared, berth_tfn_index(fn, 0));
+    berth_expr all = load_shared(p, sum, berth_tfn_index(fn, 0));
     if (sum->op == BERTH_BINARY_ADD || sum->op == BERTH_BINARY_MUL)
         all = berth_tfn_binary(fn, sum->op, berth_tfn_load(fn, sum->acc, NULL, 0), all);
     emit(p, berth_tfn_store(fn, sum->acc, NULL, 0, all));
@@ -311,10 +322,13 @@ static void emit_loop(group_plan *p, berth_stmt stmt) {
                                      berth_tfn_index(fn, p->items));
     at = berth_tfn_binary(fn, BERTH_BINARY_ADD, at, berth_tfn_var_ref(fn, p->item));
     berth_stmt body = iteration(p, &loop, at);
-    if (loop.extent % p->items)
-        body = berth_tfn_if(
-            fn, berth_tfn_binary(fn, BERTH_BINARY_LT, at, berth_tfn_index(fn, loop.extent)), body,
-            0);
+    berth_expr is_in = p->is_in;
+    if (loop.extent % p->items) {
+        berth_expr here =
+            berth_tfn_binary(fn, BERTH_BINARY_LT, at, berth_tfn_index(fn, loop.extent));
+        is_in = is_in ? berth_tfn_binary(fn, BERTH_BINARY_AND, here, is_in) : here;
+    }
+    if (is_in) body = berth_tfn_if(fn, is_in, body, 0);
     int64_t steps = (loop.extent + p->items - 1) / p->items;
     emit(p, berth_tfn_for(fn, step, berth_tfn_index(fn, steps), BERTH_LOOP_SERIAL, body));
     for (int i = 0; i < loop.sum_count; ++i) end_sum(p, &loop.sums[i]);
@@ -339,6 +353,7 @@ static void emit_all(group_plan *p, berth_stmt stmt) {
         if (p->is_scalar[node.buf]) break;
         is_first = berth_tfn_binary(fn, BERTH_BINARY_EQ, berth_tfn_var_ref(fn, p->item),
                                     berth_tfn_index(fn, 0));
+        if (p->is_in) is_first = berth_tfn_binary(fn, BERTH_BINARY_AND, is_first, p->is_in);
         emit(p, berth_tfn_if(fn, is_first, stmt, 0));
         return;
     default: break;
@@ -348,12 +363,24 @@ static void emit_all(group_plan *p, berth_stmt stmt) {
 
 // ---- choice -------------------------------------------------------------------------------------
 
+// Work-items that share a sum.
 static int64_t work_items(const group_plan *p, const berth_local_tile_limits *limits) {
     int64_t items = 1;
     int64_t most = p->longest >= 64 * MOST_ITEMS ? 4 * MOST_ITEMS : MOST_ITEMS;
     while (items < 32 || (items < most && items * 8 < p->longest)) items *= 2;
-    while (items > limits->group_size) items /= 2;
+    if (p->columns > 1) items = 8;
+    while (items * p->columns > limits->group_size && items > 1) items /= 2;
     return items;
+}
+
+// Where terms do not lie one after another but columns do, a group takes as many of these as lie in a line of memory.
+static int64_t wanted_columns(const group_plan *p, const berth_local_tile_limits *limits) {
+    int64_t columns = 32;
+    if (p->in_order || !p->across || p->array_bytes > 0) return 1;
+    while (columns > 1 && (columns > p->nest->loops[p->nest->count - 1].extent ||
+                           2 * columns > limits->group_size))
+        columns /= 2;
+    return columns;
 }
 
 // A work-item for each row has the device idle where rows are few, and reads far apart where rows lie
@@ -365,11 +392,29 @@ static bool pays(const group_plan *p, const berth_local_tile_limits *limits) {
            (p->in_order || rows < units * ITEMS_FOR_A_UNIT);
 }
 
+// The body for column `column` of a group's `columns`: what lies after the last is computed for that one, and not stored.
+static berth_stmt of_column(group_plan *p, berth_nest *outer, berth_var column) {
+    berth_tfn *fn = p->fn;
+    berth_nest_loop *last = &outer->loops[outer->count - 1];
+    berth_var group = berth_tfn_var(fn, "group");
+    berth_expr at = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, group),
+                                     berth_tfn_index(fn, p->columns));
+    p->column = berth_tfn_var_ref(fn, column);
+    at = berth_tfn_binary(fn, BERTH_BINARY_ADD, at, p->column);
+    if (last->extent % p->columns) {
+        p->is_in = berth_tfn_binary(fn, BERTH_BINARY_LT, at, berth_tfn_index(fn, last->extent));
+        at = berth_tfn_binary(fn, BERTH_BINARY_MIN, at, berth_tfn_index(fn, last->extent - 1));
+    }
+    berth_stmt body = berth_replace_var_stmt(fn, outer->body, last->var, at);
+    *last = (berth_nest_loop){group, (last->extent + p->columns - 1) / p->columns, last->kind};
+    return body;
+}
+
 // The loops around as groups, along three axes at most; 0: there are too many.
-static berth_stmt groups(group_plan *p, berth_stmt body) {
+static berth_stmt groups(group_plan *p, const berth_nest *nest, berth_stmt body) {
     static const berth_loop_kind axes[] = {BERTH_LOOP_GROUP_X, BERTH_LOOP_GROUP_Y,
                                            BERTH_LOOP_GROUP_Z};
-    berth_nest outer = *p->nest;
+    berth_nest outer = *nest;
     outer.body = body;
     while (outer.count > 3) {
         berth_status status = berth_schedule_fuse(p->fn, &outer, 0);
@@ -397,24 +442,38 @@ static bool has_axes(const berth_nest *nest) {
 
 berth_stmt berth_group_rows(berth_tfn *fn, const berth_nest *nest,
                             const berth_local_tile_limits *limits) {
-    group_plan p = {.fn = fn, .nest = nest, .buf_count = fn->bufs.count, .in_order = true};
+    group_plan p = {
+        .fn = fn, .nest = nest, .buf_count = fn->bufs.count, .in_order = true, .across = true};
     p.is_scalar = berth_arena_new_array(fn->module->arena, bool, fn->bufs.count + 1);
     p.is_array = berth_arena_new_array(fn->module->arena, bool, fn->bufs.count + 1);
     if (!has_axes(nest) || !berth_nest_is_independent(fn, nest) || !examine(&p, nest->body) ||
         !pays(&p, limits))
         return 0;
-    p.items = berth_decide(fn, BERTH_DECISION_GROUP_COLUMNS, work_items(&p, limits), 1,
-                           limits->group_size, "work-items of a group");
+    p.columns = berth_decide(fn, BERTH_DECISION_GROUP_COLUMNS, wanted_columns(&p, limits), 1,
+                             p.array_bytes > 0 ? 1 : limits->group_size, "columns of a group");
+    p.items = berth_decide(fn, BERTH_DECISION_GROUP_ROWS, work_items(&p, limits), 1,
+                           limits->group_size / p.columns, "work-items that share a sum");
     if (p.items & (p.items - 1)) {
-        berth_decision_wrong(fn, BERTH_DECISION_GROUP_COLUMNS, "a sum is halved until one is left");
+        berth_decision_wrong(fn, BERTH_DECISION_GROUP_ROWS, "a sum is halved until one is left");
         return 0;
     }
-    if (p.array_bytes + 8 * MOST_REDUCTIONS * p.items > limits->local_memory_bytes) return 0;
+    if (p.array_bytes + 8 * MOST_REDUCTIONS * p.items * p.columns > limits->local_memory_bytes)
+        return 0;
     p.item = berth_tfn_var(fn, "item");
-    emit_all(&p, nest->body);
+    berth_nest outer = *nest;
+    berth_var column = BERTH_NONE;
+    berth_stmt body = nest->body;
+    if (p.columns > 1) {
+        column = berth_tfn_var(fn, "column");
+        body = of_column(&p, &outer, column);
+    }
+    emit_all(&p, body);
     if (fn->stmts.data[p.out.data[p.out.count - 1]].kind == BERTH_STMT_BARRIER) p.out.count--;
-    berth_stmt item = berth_tfn_for(fn, p.item, berth_tfn_index(fn, p.items), BERTH_LOOP_LOCAL_X,
-                                    berth_tfn_seq(fn, p.out.data, p.out.count));
+    berth_stmt item = berth_tfn_seq(fn, p.out.data, p.out.count);
+    if (p.columns > 1)
+        item = berth_tfn_for(fn, column, berth_tfn_index(fn, p.columns), BERTH_LOOP_LOCAL_X, item);
+    item = berth_tfn_for(fn, p.item, berth_tfn_index(fn, p.items),
+                         p.columns > 1 ? BERTH_LOOP_LOCAL_Y : BERTH_LOOP_LOCAL_X, item);
     berth_vec_push(fn->module->arena, &p.allocs, item);
-    return groups(&p, berth_tfn_seq(fn, p.allocs.data, p.allocs.count));
+    return groups(&p, &outer, berth_tfn_seq(fn, p.allocs.data, p.allocs.count));
 }

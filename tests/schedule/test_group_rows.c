@@ -49,6 +49,16 @@ static const row_case cases[] = {
      HEAD("[300,4]", "[4]") "parallel %i in 4 { register %acc: f32[] %acc[] = 1.0"
                             " for %r in 300 { %acc[] = %acc[] * (1.0 + 0.001 * %x[%r, %i]) }"
                             " %y[%i] = %acc[] } }"},
+    {"a row times a matrix: columns beside each other, whose sums are divided", true,
+     "module \"m\" tensor @f(%x: f32[100] in, %w: f32[100,70] in, %y: f32[70] out) {"
+     " parallel %j in 70 { register %acc: f32[] %acc[] = 0.0"
+     " for %k in 100 { %acc[] = fma(%x[%k], %w[%k, %j], %acc[]) } %y[%j] = %acc[] } }"},
+    {"two rows of columns, a maximum and results inside of the loop", true,
+     HEAD("[2,90,64]", "[2,90,64]") "parallel %i in 2 { parallel %j in 64 {"
+                                    " register %top: f32[] %top[] = -1000.0"
+                                    " for %k in 90 { %top[] = max(%x[%i, %k, %j], %top[]) }"
+                                    " for %k in 90 { %y[%i, %k, %j] = %x[%i, %k, %j] - %top[] }"
+                                    " } } }"},
     {"a row that is read backwards from what the group has", true,
      HEAD("[2,40]", "[2,40]") "parallel %i in 2 { private %row: f32[40]"
                               " register %acc: f32[] %acc[] = 0.0"
