@@ -326,6 +326,10 @@ static berth_status check_total(const berth_planner_state *state) {
                              need, have);
 }
 
+// What another plan than that of the rules is at least predicted to gain: predictions are no surer than
+// that, and operations without a time of their own could be anywhere.
+static const double least_gain = 0.01;
+
 static berth_status search(berth_planner_state *state) {
     berth_planner_choice *choice = state->choice;
     uint32_t count = choice->placement->problem.node_count;
@@ -358,7 +362,8 @@ static berth_status search(berth_planner_state *state) {
     choice->lower_bound = answer.lower_bound;
     choice->reproducible = answer.reproducible;
     choice->search_nodes = answer.nodes;
-    if (strcmp(strategy_of(state), "auto") == 0 && rules_value <= answer.value.value) {
+    if (strcmp(strategy_of(state), "auto") == 0 &&
+        rules_value <= answer.value.value * (1 + least_gain)) {
         assignment = start;
         choice->found_by = "default";
     }
