@@ -158,7 +158,7 @@ typedef struct berth_program_placement {
     const char *node;  // model node name
     const char *op;    // operator type in the model
     uint32_t device;
-    const char *reason;   // one line: "pin 1 on the command line", "default device", ...
+    const char *reason;   // one line: "pin 1 of those given", "default device", ...
     bool host_operation;  // shape arithmetic and other host work: --require does not count it
 } berth_program_placement;
 

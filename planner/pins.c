@@ -47,17 +47,17 @@ static bool matches_node(const berth_module *module, berth_arena *arena, const c
     return false;
 }
 
-static bool on_command_line(const berth_target_pin *pin) {
-    return strncmp(pin->source, "--pin", 5) == 0;
+static bool is_given(const berth_target_pin *pin) {
+    return strncmp(pin->source, "pin ", 4) == 0;
 }
 
-// "pin 2 on the command line", "pins[0]".
+// "pin 2 of those given", "pins[0]".
 static const char *pin_name(const berth_planner_state *state, uint32_t index) {
     const berth_target_pin *pins = state->options->target->pins;
     uint32_t number = 1;
-    if (!on_command_line(&pins[index])) return pins[index].source;
-    for (uint32_t i = 0; i < index; ++i) number += on_command_line(&pins[i]);
-    return berth_arena_printf(state->arena, "pin %u on the command line", number);
+    if (!is_given(&pins[index])) return pins[index].source;
+    for (uint32_t i = 0; i < index; ++i) number += is_given(&pins[i]);
+    return berth_arena_printf(state->arena, "pin %u of those given", number);
 }
 
 // Pins hold operations that compute; copies and annotations carry the locations of others.
@@ -99,7 +99,7 @@ berth_status berth_planner__pin_function(berth_planner_state *state, berth_func_
 // What somebody asks for now must be there; what a target says may be about other models.
 static berth_status no_node(const berth_target_pin *pin, const char **out_note) {
     *out_note = "matches no operation of this model; no effect";
-    if (!on_command_line(pin)) return BERTH_OK;
+    if (!is_given(pin)) return BERTH_OK;
     return berth_status_make(
         BERTH_INVALID_ARGUMENT,
         "%s: pattern \"%s\" matches no operation of the model; `berth inspect` lists them",

@@ -475,7 +475,7 @@ static bool refuse_on_chip(builder *b, uint32_t memory, const char *path) {
 
 // One "NAME=BYTES" of the option.
 static void take_budget(builder *b, const char *text) {
-    static const char option[] = "--memory";
+    static const char option[] = "memory";
     berth_arena *scratch = b->parse->scratch;
     const char *equals = strrchr(text, '=');
     if (!equals || equals == text) {

@@ -34,11 +34,11 @@ static berth_status apply_host(berth_target__parse *parse, json *root) {
     if (!text) return BERTH_OK;
     drop_hosts(parse, root);
     if (!berth_target__spells_target(parse->scratch, text)) {
-        set_text(parse, root, "host", text, "--host");
+        set_text(parse, root, "host", text, "host");
         return BERTH_OK;
     }
     json *host = NULL;
-    BERTH_TRY(berth_target__source(parse, text, true, "--host", 1, &host));
+    BERTH_TRY(berth_target__source(parse, text, true, "host", 1, &host));
     if (!host) return BERTH_OK;
     berth_target__json_set(parse->scratch, host, "host", NULL);
     berth_target__json_set(parse->scratch, root, "host", host);
@@ -52,7 +52,7 @@ static void apply_pins(berth_target__parse *parse, json *root) {
     json *merged = berth_target__json_array(parse->scratch);
     merged->path = "pins";
     for (uint32_t i = 0; pins[i]; ++i) {
-        const char *path = berth_arena_printf(parse->scratch, "--pin %s", pins[i]);
+        const char *path = berth_arena_printf(parse->scratch, "pin %s", pins[i]);
         const char *equals = strrchr(pins[i], '=');
         if (!equals || equals == pins[i] || !equals[1]) {
             berth_target__error(parse, path, "a pin is PATTERN=DEVICE, as in 'op:Conv=opencl:0'");
@@ -126,8 +126,8 @@ static berth_status merged_source(berth_target__parse *parse, const char *text, 
     berth_target__json_locate(parse->scratch, root, "");
     if (!is_multi(root)) root = berth_target__wrap_single(parse, root);
     BERTH_TRY(apply_host(parse, root));
-    if (options->executor) set_text(parse, root, "executor", options->executor, "--executor");
-    if (options->runtime) set_text(parse, root, "runtime", options->runtime, "--runtime");
+    if (options->executor) set_text(parse, root, "executor", options->executor, "executor");
+    if (options->runtime) set_text(parse, root, "runtime", options->runtime, "runtime");
     apply_pins(parse, root);
     BERTH_TRY(berth_target__flatten_machines(parse, root));
     BERTH_TRY(berth_target__expand(parse, root));

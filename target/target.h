@@ -168,7 +168,8 @@ typedef struct berth_target_link {
 typedef struct berth_target_pin {
     const char *match;  // glob on a node's name, or "op:GLOB" on its operator
     uint32_t device;
-    const char *source;      // where it was written, for messages: "pins[0]", "--pin"
+    const char *
+        source;  // where it was written, for messages: "pins[0]", "pin op:Conv=opencl:0" of the caller
     bool may_match_nothing;  // what is planned is a part of a model that was looked at as a whole
 } berth_target_pin;
 

@@ -58,7 +58,7 @@ class Plan:
     {'cpu:0': 8, 'opencl:0': 2}
     >>> gemm = next(operation for operation in plan.operations if operation.op == "Gemm")
     >>> gemm.device, gemm.memory, gemm.reason
-    ('opencl:0', 'opencl:0', 'pinned: op:Gemm=opencl:0 (pin 1 on the command line)')
+    ('opencl:0', 'opencl:0', 'pinned: op:Gemm=opencl:0 (pin 1 of those given)')
     >>> [(copy.source, copy.destination) for copy in plan.copies]
     [('cpu:0', 'opencl:0'), ('opencl:0', 'cpu:0')]
     >>> sum(pool.size_bytes for pool in plan.pools) == sum(memory.used_bytes for memory in plan.memories)

@@ -127,7 +127,7 @@ Test(command, bad_targets_and_pins) {
     berth_run_fails("plan " DIGITS " --dim batch=1 --pin 'conv*=opencl:0'", 1, "opencl:0");
     berth_run_fails("plan " DIGITS
                     " --dim batch=1 --target cpu,opencl --pin 'conv*=cpu:0' --pin op:Conv=opencl:0",
-                    1, "pin 1 on the command line");
+                    1, "pin 1 of those given");
     berth_run_fails(
         "opt " DIGITS " --passes all", 1,
         "\"image\" f32[batch,1,8,8]; give the inputs, or their extents, as in --dim batch=1\n");

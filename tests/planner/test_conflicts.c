@@ -145,13 +145,13 @@ static const conflict conflicts[] = {
      {"op:Relu=c"},
      {HEAD, "on opencl:0, because of", "annotation on_device, case:3:2",
       "annotated by on_device, case:3:2", "result of the operation, node \"act\"",
-      "on cpu:0, because of", "pinned: op:Relu=c (pin 1 on the command line), node \"act\""}},
+      "on cpu:0, because of", "pinned: op:Relu=c (pin 1 of those given), node \"act\""}},
     {"a pin against a pin",
      "graph @main(%a" T ") {\n %s = relu(%a) #1\n return %s }\nlocations {\n"
      " #1 = \"m.onnx\" node \"act\" op \"Relu\"\n}",
      {"op:Relu=c", "act=g"},
-     {HEAD, "on cpu:0, because of", "pinned: op:Relu=c (pin 1 on the command line), node \"act\"",
-      "on opencl:0, because of", "pinned: act=g (pin 2 on the command line), node \"act\""}},
+     {HEAD, "on cpu:0, because of", "pinned: op:Relu=c (pin 1 of those given), node \"act\"",
+      "on opencl:0, because of", "pinned: act=g (pin 2 of those given), node \"act\""}},
     {"parts that meet in no device there is",
      "graph @main(%a" T ") {\n %m = on_device(%a) {device = opencl, fixed = 1}\n"
      " %n = on_device(%m) {device = *:1, fixed = 1}\n %z = exp(%n)\n return %z }",

@@ -58,18 +58,18 @@ static const pinned modules[] = {
      {"c*n=c"},
      FUSED,
      NULL,
-     "--pin c*n=c: pattern \"c*n\" matches no operation"},
+     "pin c*n=c: pattern \"c*n\" matches no operation"},
     {"what is no operation any more",
      {"gone=c"},
      "graph @main(%a" T ") { %k = constant() {value = f32[4] (1, 2, 3, 4)} #5 %b = add(%a, %k) "
      "return %b }" LOCATIONS,
      "@main a:G k:G b:G R:G\n",
-     "--pin gone=c: \"gone\" matches nothing that is left to compute; no effect"},
+     "pin gone=c: \"gone\" matches nothing that is left to compute; no effect"},
     {"nothing at all",
      {"act=c", "nothing=c"},
      IN_CALLEE,
      NULL,
-     "--pin nothing=c: pattern \"nothing\" matches no operation of the model"},
+     "pin nothing=c: pattern \"nothing\" matches no operation of the model"},
 };
 enum { module_count = sizeof(modules) / sizeof(modules[0]) };
 

@@ -66,10 +66,10 @@ Test(planner, reasons_of_pins_and_functions) {
         "@main parameter a: %a is placed here\n"
         "@main operation x: with result 0 of @f (result of a call): %a is placed here\n"
         "@main copy x: needed there by relu, node \"n3\" (Relu) in m\n"
-        "@main operation y: pinned: op:Relu=c (pin 1 on the command line)\n"
+        "@main operation y: pinned: op:Relu=c (pin 1 of those given)\n"
         "@main operation n: host operation: reads shapes, not data\n"
-        "@main result y: with %y (result of the function): pinned: op:Relu=c (pin 1 on "
-        "the command line), node \"n3\" (Relu) in m\n"
+        "@main result y: with %y (result of the function): pinned: op:Relu=c (pin 1 of "
+        "those given), node \"n3\" (Relu) in m\n"
         "@main result n: with %n (result of the function): host operation: reads shapes, "
         "not data, node \"n4\" (Shape) in m\n");
 }

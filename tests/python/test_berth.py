@@ -531,6 +531,16 @@ class Programs(unittest.TestCase):
         with Fails(self, "CANCELLED"):
             compiler.compile(DIGITS)
 
+    def test_messages_name_no_option_of_the_command(self):
+        for options in ({"memory": "zzz=1MiB"}, {"memory": "x"}, {"host": "toaster"}, {"executor": "q"}, {"runtime": "q"},
+                        {"pins": ["x"]}, {"pins": ["op:Conv=opencl:7"]}):
+            with Fails(self, "INVALID_ARGUMENT", next(iter(options)).rstrip("s")) as caught:
+                berth.plan(DIGITS, dims={"batch": 1}, **options)
+            self.assertNotIn("--", caught.exception.message)
+        plan = berth.plan(DIGITS, dims={"batch": 1}, pins=["op:Conv=cpu:0"])
+        reasons = {operation.op: operation.reason for operation in plan.operations}
+        self.assertEqual(reasons["Conv"], "pinned: op:Conv=cpu:0 (pin 1 of those given)")
+
     def test_limits(self):
         """Of models and programs, from files and from memory: what is read first is read within them."""
         with open(DIGITS, "rb") as file:

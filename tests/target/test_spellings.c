@@ -61,7 +61,7 @@ Test(target_spellings, budgets_of_the_command_line) {
         berth_target_options options = {.budgets = wrong[i]};
         berth_status status = berth_target_parse(test_arena, example, &options, &t);
         cr_expect_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT, "%s", wrong[i]);
-        cr_expect(strstr(berth_status_message(status), "--memory: "), "%s",
+        cr_expect(strstr(berth_status_message(status), "target: memory: "), "%s",
                   berth_status_message(status));
         berth_status_free(status);
     }
@@ -272,7 +272,7 @@ Test(target_spellings, overrides_and_options) {
     cr_expect_eq(t->executor, BERTH_EXECUTOR_VM);
     cr_assert_eq(t->pin_count, 3u);
     cr_expect_str_eq(t->pins[0].match, "op:Gemm", "the command line's pins come first");
-    cr_expect_str_eq(t->pins[0].source, "--pin op:Gemm=gpu");
+    cr_expect_str_eq(t->pins[0].source, "pin op:Gemm=gpu");
     const char *const single[] = {"cores=3", "peak_flops.f16=1e12", NULL};
     options = (berth_target_options){.overrides = single, .runtime = "bare"};
     t = parse_with("cpu", &options);
@@ -412,5 +412,5 @@ Test(target_spellings, declared_memories_on_chips) {
     cr_expect(has_diagnostic(found, "memories[1]",
                              "the attributes of 'n' give 262144 bytes for vta.wgt, not 1024"));
     found = diagnose("npu,cpu", &(berth_target_options){.budgets = "npu:0.sram=1KiB"});
-    cr_expect(has_diagnostic(found, "--memory", "'npu:0.sram' is on the chip of 'npu:0'"));
+    cr_expect(has_diagnostic(found, "memory", "'npu:0.sram' is on the chip of 'npu:0'"));
 }
