@@ -67,9 +67,12 @@ static berth_model_options quiet(const berth_model_options *options) {
     return copy;
 }
 
-// The model's first stages and nothing more, with the list of choices.
-static berth_status list_candidates(fitter *f) {
+// The model's first stages and nothing more, with the list of choices for what is wanted.
+static berth_status list_candidates(fitter *f, const char *wanted) {
     berth_model_options options = quiet(f->options);
+    options.compile.patches = wanted;
+    berth_model_destroy(f->listed);
+    f->listed = NULL;
     options.compile.find_patches = true;
     options.compile.stop_after = "patches";
     options.compile.plan_only = true;
@@ -164,10 +167,14 @@ typedef struct search {
 static berth_status run_search(void *user) {
     search *s = user;
     fitter *f = s->f;
-    BERTH_TRY(list_candidates(f));
-    if (f->candidate_count == 0) return BERTH_OK;
+    BERTH_TRY(list_candidates(f, f->options->compile.patches));
     if (s->least) return find_smallest(f, s->arena);
-    return find_fitting(f, s->arena);
+    BERTH_TRY(find_fitting(f, s->arena));
+    // More work is not always a lower peak, and slices of channels are not always of use. Plans of plain C are made
+    // fast, and a refusal is to name the least.
+    if (f->best || berth_model_target(f->listed)->executor != BERTH_EXECUTOR_AOT) return BERTH_OK;
+    BERTH_TRY(list_candidates(f, "least"));
+    return find_smallest(f, s->arena);
 }
 
 // Loads as it was asked for, with what was found.

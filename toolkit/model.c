@@ -276,8 +276,8 @@ static berth_status build_vm_program(berth_model *model, const model_source *sou
                           options->specialisation_count, &model->compiled.program);
 }
 
-static berth_status compile_one_way(berth_model *model, const model_source *source,
-                                    const berth_model_options *options) {
+static berth_status compile_as_asked(berth_model *model, const model_source *source,
+                                     const berth_model_options *options) {
     berth_allocator allocator = berth_allocator_system();
     size_t count = model->target->device_count;
     uint64_t *reserve_bytes = berth_calloc(allocator, count, sizeof(*reserve_bytes));
@@ -285,6 +285,27 @@ static berth_status compile_one_way(berth_model *model, const model_source *sour
     berth_status status = compile_with_room(model, source, options, reserve_bytes);
     berth_free(allocator, reserve_bytes, count * sizeof(*reserve_bytes));
     return status;
+}
+
+// Plain C: channels in slices (passes/slice_channels.h) only where the plan without does not fit, for what they need is
+// estimated, results over operands apart. Where neither fits, the error of the one that needs less.
+static berth_status compile_one_way(berth_model *model, const model_source *source,
+                                    const berth_model_options *options) {
+    berth_model_options whole = *options;
+    whole.compile.no_slices = true;
+    if (model->target->executor != BERTH_EXECUTOR_AOT || options->compile.stop_after)
+        return compile_as_asked(model, source, options);
+    berth_status status = compile_as_asked(model, source, &whole);
+    uint64_t over_bytes = model->compiled.over_bytes;
+    if (!status || status == berth_status_oom() || over_bytes == 0) return status;
+    berth_status sliced = compile_as_asked(model, source, options);
+    if (sliced && sliced != berth_status_oom() && model->compiled.over_bytes >= over_bytes) {
+        berth_status_free(sliced);
+        model->compiled.over_bytes = over_bytes;
+        return status;
+    }
+    berth_status_free(status);
+    return sliced;
 }
 
 static bool is_asked(const berth_model_options *options, const char *parallel) {
