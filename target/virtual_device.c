@@ -115,7 +115,7 @@ static bool read_scope(berth_arena *arena, const char **at, const char **out) {
     size_t length = 0;
     while (isalnum((unsigned char)(*at)[length]) || ((*at)[length] && strchr("_.-", (*at)[length])))
         length++;
-    if (length == 0) return false;
+    if (length == 0 || **at == '-') return false;  // the text of modules begins no name with it
     *out = berth_arena_strndup(arena, *at, length);
     *at += length;
     return true;

@@ -40,7 +40,8 @@ Test(virtual_device, names_round_trip) {
 }
 
 Test(virtual_device, bad_names) {
-    static const char *const bad[] = {"",
+    static const char *const bad[] = {"opencl:1@-ocal",
+                                      "",
                                       "gpu",
                                       "opencl:",
                                       "opencl:x",
