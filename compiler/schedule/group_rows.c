@@ -335,6 +335,13 @@ static void emit_loop(group_plan *p, berth_stmt stmt) {
     if (loop.sum_count == 0) emit(p, berth_tfn_barrier(fn));  // what was written is there for all
 }
 
+// Whether a statement that comes once reads what work-items share: none may go on to change it before all have.
+static bool reads_array(const group_plan *p, berth_stmt stmt) {
+    for (berth_buf buf = 0; buf < p->buf_count; ++buf)
+        if (p->is_array[buf] && loads_in(p->fn, stmt, buf, NULL).count > 0) return true;
+    return false;
+}
+
 static void emit_all(group_plan *p, berth_stmt stmt) {
     berth_tfn *fn = p->fn;
     const berth_stmt_node node = fn->stmts.data[stmt];
@@ -355,10 +362,12 @@ static void emit_all(group_plan *p, berth_stmt stmt) {
                                     berth_tfn_index(fn, 0));
         if (p->is_in) is_first = berth_tfn_binary(fn, BERTH_BINARY_AND, is_first, p->is_in);
         emit(p, berth_tfn_if(fn, is_first, stmt, 0));
+        if (reads_array(p, stmt)) emit(p, berth_tfn_barrier(fn));
         return;
     default: break;
     }
     emit(p, stmt);
+    if (node.kind != BERTH_STMT_ALLOC && reads_array(p, stmt)) emit(p, berth_tfn_barrier(fn));
 }
 
 // ---- choice -------------------------------------------------------------------------------------

@@ -65,6 +65,13 @@ static const row_case cases[] = {
                               " for %r in 40 { %row[%r] = %x[%i, %r] * 2.0 }"
                               " for %r in 40 { %acc[] = %acc[] + %row[39 - %r] }"
                               " for %r in 40 { %y[%i, %r] = %row[39 - %r] + %acc[] } } }"},
+    {"an element that all read before the row is written again", true,
+     HEAD("[2,40]", "[2]") "parallel %i in 2 { private %row: f32[40]"
+                           " register %a: f32[] register %acc: f32[] %acc[] = 0.0"
+                           " for %r in 40 { %row[%r] = %x[%i, %r] }"
+                           " %a[] = %row[0]"
+                           " for %r in 40 { %row[%r] = %row[%r] * 2.0 + %a[] }"
+                           " for %r in 40 { %acc[] = %acc[] + %row[%r] } %y[%i] = %acc[] } }"},
     {"many columns: a work-item each", false,
      HEAD("[50,9000]", "[9000]") "parallel %i in 9000 { register %acc: f32[] %acc[] = 0.0"
                                  " for %r in 50 { %acc[] = %acc[] + %x[%r, %i] }"
