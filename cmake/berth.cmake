@@ -46,6 +46,8 @@ int main(void) { return 0; }" BERTH_LOADER_READS_PACKED_RELOCATIONS)
   target_compile_definitions(berth_flags INTERFACE BERTH_NO_BUILT_IN_TAGS)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")  # with -Os it sees texts cut that are meant to be
     target_compile_options(berth_flags INTERFACE -Wno-format-truncation)
+    # Objects of the static form that other compilers and linkers take, too.
+    target_compile_options(berth_flags INTERFACE -ffat-lto-objects)
   endif()
 endif()
 if(BERTH_FUZZ)
@@ -76,9 +78,10 @@ function(berth_component name)
   endif()
   target_link_libraries(berth_${name} ${scope} berth_flags ${arg_LINK})
   if(NOT BERTH_RUN_ONLY)
-    install(TARGETS berth_${name} EXPORT berth_internal ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libberth-internal-dev)
+    install(TARGETS berth_${name} EXPORT berth_internal ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+            COMPONENT plugin-sdk EXCLUDE_FROM_ALL)
     install(DIRECTORY ${CMAKE_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berth-internal
-            COMPONENT libberth-internal-dev
+            COMPONENT plugin-sdk EXCLUDE_FROM_ALL
             FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
   endif()
   foreach(dependency ${arg_DEPENDS})
@@ -96,25 +99,41 @@ function(berth_link_whole target)
   endforeach()
 endfunction()
 
-# berth_shared_library(NAME EXPORT name OUTPUT file WHOLE component... SOURCES files...)
-# lib<file>.so from whole components and the files of api/, with the symbols that api/<file>.map lists (docs/embedding.md).
-function(berth_shared_library name)
-  cmake_parse_arguments(arg "" "EXPORT;OUTPUT" "WHOLE;SOURCES;LINK" ${ARGN})
-  add_library(${name} SHARED ${arg_SOURCES})
-  foreach(library berth_flags ${arg_LINK})
+# berth_public_library(NAME EXPORT name OUTPUT file OBJECTS library COMPONENTS component... [WHOLE component...] LINK library...)
+# lib<file>.so and lib<file>.a (NAME and NAME_static) from the objects of an OBJECT library of api/ and from components; the
+# shared form has the symbols that api/<file>.map lists (docs/embedding.md), and of WHOLE (unless given, all of them) what
+# it does not use itself, too. LINK: libraries that both need.
+function(berth_public_library name)
+  cmake_parse_arguments(arg "" "EXPORT;OUTPUT;OBJECTS" "COMPONENTS;WHOLE;LINK" ${ARGN})
+  if(NOT arg_WHOLE)
+    set(arg_WHOLE ${arg_COMPONENTS})
+  endif()
+  add_library(${name} SHARED $<TARGET_OBJECTS:${arg_OBJECTS}>)
+  set(objects ${arg_COMPONENTS})
+  list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+  add_library(${name}_static STATIC $<TARGET_OBJECTS:${arg_OBJECTS}> ${objects})
+  target_link_libraries(${name}_static PRIVATE $<BUILD_INTERFACE:berth_flags> ${arg_LINK})
+  set(left ${arg_COMPONENTS})
+  list(REMOVE_ITEM left ${arg_WHOLE})
+  foreach(library berth_flags ${left} ${arg_LINK})
     target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:${library}>)
   endforeach()
-  target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   berth_link_whole(${name} ${arg_WHOLE})
   set(map ${CMAKE_SOURCE_DIR}/api/${arg_OUTPUT}.map)
   target_link_options(${name} PRIVATE LINKER:--version-script=${map} LINKER:-Bsymbolic-functions)
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${map})
-  set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT} EXPORT_NAME ${arg_EXPORT}
+  foreach(form ${name} ${name}_static)
+    target_include_directories(${form} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+      $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    set_target_properties(${form} PROPERTIES OUTPUT_NAME ${arg_OUTPUT} LINKER_LANGUAGE C)
+  endforeach()
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${arg_EXPORT}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   install(TARGETS ${name} EXPORT berth LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     COMPONENT lib${arg_OUTPUT} NAMELINK_COMPONENT libberth-dev)
+  set_target_properties(${name}_static PROPERTIES EXPORT_NAME ${arg_EXPORT}_static)
+  install(TARGETS ${name}_static EXPORT berth_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libberth-dev)
 endfunction()
 
 # berth_driver_library(NAME files...): a module that BERTH_DRIVER_LIBRARY makes a driver. What it takes from base

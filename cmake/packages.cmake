@@ -1,8 +1,8 @@
 # Debian packages of what is installed, one per component (scripts/package.sh; cpack in the build folder):
 #   libberth0.1            runs programs, no compiler
 #   libberth-compiler0.1   compiles models
-#   libberth-dev           public headers, pkg-config and CMake files of both
-#   libberth-internal-dev  static libraries and internal headers, for plug-ins and drivers of the very same version
+#   libberth-dev           public headers, static libraries, pkg-config and CMake files of both
+#   libberth-internal-dev  internal headers and static components, for plug-ins and drivers of the very same version
 #   berth                  the command, its manual pages and completions
 #   berth-vta              the NPU: driver, plug-in of the compiler, `berth vta`
 set(soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -33,8 +33,12 @@ macro(berth_package component name description)
       set(CPACK_DEBIAN_${upper}_PACKAGE_${field} "${arg_${field}}")
     endif()
   endforeach()
+  set(only_by_name)
+  if("${component}" STREQUAL plugin-sdk)
+    set(only_by_name EXCLUDE_FROM_ALL)
+  endif()
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} RENAME copyright
-          COMPONENT ${component})
+          COMPONENT ${component} ${only_by_name})
   list(APPEND CPACK_COMPONENTS_ALL ${component})
 endmacro()
 
@@ -43,9 +47,10 @@ berth_package(libberth libberth${soversion} "Runs compiled models\nOpens program
   SECTION libs SUGGESTS "pocl-opencl-icd, mesa-vulkan-drivers")
 berth_package(libberth-compiler libberth-compiler${soversion} "Compiles trained models\nReads ONNX, plans which device computes what, and makes kernels for each."
   SECTION libs DEPENDS "libberth${soversion} ${same}" RECOMMENDS "gcc | clang")
-berth_package(libberth-dev libberth-dev "Headers of Berth's libraries\nFor programs in C and C++, with pkg-config and CMake files."
-  SECTION libdevel DEPENDS "libberth${soversion} ${same}, libberth-compiler${soversion} ${same}")
-berth_package(libberth-internal-dev libberth-internal-dev "Internal headers and static libraries of Berth\nFor plug-ins and drivers, which are built for one version of Berth."
+berth_package(libberth-dev libberth-dev "Headers of Berth's libraries\nFor programs in C and C++, with static libraries, pkg-config and CMake files."
+  SECTION libdevel SUGGESTS "libxxhash-dev, libjansson-dev, libhwloc-dev, libsodium-dev"
+  DEPENDS "libberth${soversion} ${same}, libberth-compiler${soversion} ${same}")
+berth_package(plugin-sdk libberth-internal-dev "Internal headers and static components of Berth\nFor plug-ins and drivers, which are built for one version of Berth."
   SECTION libdevel DEPENDS "libberth-dev ${same}, libxxhash-dev, libjansson-dev, libhwloc-dev, libsodium-dev")
 berth_package(berth berth "Runs trained models across the processors of a machine\nThe command: plans, builds, runs, measures and explains."
   RECOMMENDS "gcc | clang" SUGGESTS "berth-vta, pocl-opencl-icd, mesa-vulkan-drivers")

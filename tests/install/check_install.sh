@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs a build into a folder and compiles the examples against it, through pkg-config and through CMake, and a C++
-# program through pkg-config; runs them; builds and runs a plug-in.
+# Installs a build into a folder: public headers and nothing else. Compiles the examples against it, through pkg-config and
+# through CMake, shared and static, and a C++ program through pkg-config; runs them. Then the plug-in SDK, which is installed
+# by name: an example against internal headers, and a plug-in.
 # Usage: check_install.sh BUILD_FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -8,6 +9,12 @@ build=$(cd "$1" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+# Of headers only the public ones, of static libraries only their static forms.
+fail() { echo "$*"; exit 1; }
+headers=$(cd "$work/prefix/include" && find . -type f | sort)
+[ "$headers" = "$(cd include && find . -type f | sort)" ] || fail "installed headers: $headers"
+libraries=$(find "$work/prefix" -name '*.a' -printf '%f\n' | sort | tr '\n' ' ')
+[ "$libraries" = "libberth-compiler.a libberth.a " ] || fail "installed static libraries: $libraries"
 pc=$(find "$work/prefix" -name berth.pc)
 export PKG_CONFIG_PATH=$(dirname "$pc") LD_LIBRARY_PATH=$(dirname "$(dirname "$pc")")
 flags=(-Wall -Wextra -Wpedantic -Werror)
@@ -19,6 +26,12 @@ grep -q '^output probabilities f32\[1,10\]$' <<<"$output" || { echo "run_model p
 output=$("$work/recognise_digit" "$work/digits.berth")
 grep -q '^a 2 ' <<<"$output" || { echo "a two is recognised as: $output"; exit 1; }
 readelf -d "$work/recognise_digit" | grep -q 'NEEDED.*libberth-compiler' && { echo "the run side needs the compiler"; exit 1; }
+# The same without shared libraries of Berth's.
+cc -std=c99 "${flags[@]}" examples/run_model.c $(pkg-config --cflags --libs berth-compiler-static) -o "$work/static_run_model"
+cc -std=c99 "${flags[@]}" examples/recognise_digit.c $(pkg-config --cflags --libs berth-static) -o "$work/static_recognise_digit"
+env -u LD_LIBRARY_PATH "$work/static_run_model" examples/digits/digits.onnx cpu "$work/static.berth" >/dev/null
+env -u LD_LIBRARY_PATH "$work/static_recognise_digit" "$work/static.berth" | grep -q '^a 2 '
+readelf -d "$work/static_run_model" "$work/static_recognise_digit" | grep 'NEEDED.*libberth' && fail "static programs need shared libraries"
 c++ -std=c++11 "${flags[@]}" tests/install/load_model.cc $(pkg-config --cflags --libs berth-compiler) -o "$work/load_model"
 output=$("$work/load_model" examples/digits/digits.onnx 2>&1 || true)
 grep -q 'batch' <<<"$output" || { echo "unexpected of the C++ program: $output"; exit 1; } # the symbolic dimension is refused, clearly
@@ -31,13 +44,32 @@ add_executable(run_model $PWD/examples/run_model.c)
 target_link_libraries(run_model PRIVATE berth::compiler)
 add_executable(recognise_digit $PWD/examples/recognise_digit.c)
 target_link_libraries(recognise_digit PRIVATE berth::berth)
-# Internal headers and static libraries.
+find_package(berth REQUIRED COMPONENTS static)
+add_executable(static_recognise_digit $PWD/examples/recognise_digit.c)
+target_link_libraries(static_recognise_digit PRIVATE berth::berth_static)
+add_executable(static_run_model $PWD/examples/run_model.c)
+target_link_libraries(static_run_model PRIVATE berth::compiler_static)
+CMAKE
+consume() {
+  cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" 2>&1 &&
+    cmake --build "$work/consumer/build" >>"$work/log" 2>&1
+}
+consume || { cat "$work/log"; exit 1; }
+for program in recognise_digit static_recognise_digit; do
+  "$work/consumer/build/$program" "$work/digits.berth" | grep -q '^a 2 '
+done
+# What is not installed is not found, and CMake says how to get it.
+pkg-config --exists berth-internal && fail "pkg-config knows berth-internal without the plug-in SDK"
+cat >>"$work/consumer/CMakeLists.txt" <<CMAKE
+find_package(berth REQUIRED COMPONENTS internal)
 add_executable(digits $PWD/examples/digits/digits.c)
 target_link_libraries(digits PRIVATE berth::berth_toolkit)
 CMAKE
-cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" 2>&1 &&
-  cmake --build "$work/consumer/build" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-"$work/consumer/build/recognise_digit" "$work/digits.berth" | grep -q '^a 2 '
+consume && fail "CMake finds the internal components without the plug-in SDK"
+tr -s ' \n' ' ' <"$work/log" | grep -q 'component plugin-sdk' || { cat "$work/log"; exit 1; }
+# The plug-in SDK: internal headers and static components.
+cmake --install "$build" --prefix "$work/prefix" --component plugin-sdk >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+consume || { cat "$work/log"; exit 1; }
 cc -std=c17 "${flags[@]}" examples/digits/digits.c $(pkg-config --cflags --libs berth-internal) -o "$work/digits"
 "$work/digits" cpu | grep -q '^the first image is a 2; recognised as 2$'
 # A plug-in from outside the tree.
@@ -75,4 +107,4 @@ done
 "$work/prefix/bin/berth" help vta | grep -q '^Usage: berth vta '
 driver=$(find "$work/prefix" -name libberth_vta.so)
 "$work/prefix/bin/berth" devices --driver "$driver" 2>/dev/null | grep -q 'simulated VTA'
-echo "installed, compiled and linked through pkg-config and CMake; a plug-in built and run"
+echo "installed, compiled and linked through pkg-config and CMake, shared and static; a plug-in built and run"

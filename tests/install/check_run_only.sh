@@ -20,7 +20,7 @@ libraries=$(dirname "$(dirname "$pc")")
 
 size=$(stat -L -c %s "$libraries/libberth.so")
 [ "$size" -lt $most_bytes ] || fail "libberth.so has $size bytes stripped, not less than $most_bytes"
-found=$(find "$work/prefix" '(' -name '*compiler*' -o -name '*.a' -o -name berth-internal -o -path '*/bin/*' ')')
+found=$(find "$work/prefix" '(' -name '*compiler*' -o -name 'libberth_*.a' -o -name berth-internal -o -path '*/bin/*' ')')
 [ -z "$found" ] || fail "installed although only libberth was wanted: $found"
 readelf -d "$libraries/libberth.so" | grep -q 'SONAME.*\[libberth\.so\.0\.1\]' || fail "no soname with the version"
 public() { nm -D --with-symbol-versions --defined-only "$1" | awk '{print $3}' | grep '@@BERTH_0\.1$' | sort; }
@@ -32,6 +32,9 @@ build --target cpu -o "$work/cpu.berth"
 build --target cpu,opencl --pin op:Conv=opencl:0 -o "$work/two.berth"
 export PKG_CONFIG_PATH=$(dirname "$pc")
 cc -std=c99 examples/recognise_digit.c $(pkg-config --cflags --libs berth) -o "$work/recognise_digit"
+# The static form, for linkers that do not read GCC's intermediate code, too.
+cc -std=c99 examples/recognise_digit.c -fno-use-linker-plugin $(pkg-config --cflags --libs berth-static) -Wl,--gc-sections -o "$work/static_recognise_digit"
+readelf -d "$work/static_recognise_digit" | grep 'NEEDED.*libberth' && fail "the static form needs the shared one"
 pkg-config --exists berth-compiler && fail "pkg-config knows berth-compiler"
 mkdir "$work/consumer"
 cat >"$work/consumer/CMakeLists.txt" <<CMAKE
@@ -47,7 +50,7 @@ target_link_libraries(recognise_digit PRIVATE berth::berth)
 CMAKE
 cmake -G Ninja -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log" 2>&1 &&
   cmake --build "$work/consumer/build" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-for program in "$work/recognise_digit" "$work/consumer/build/recognise_digit"; do
+for program in "$work/recognise_digit" "$work/static_recognise_digit" "$work/consumer/build/recognise_digit"; do
   for run in "cpu PATH=" "two PATH=$PATH"; do
     output=$(env -i LD_LIBRARY_PATH="$libraries" HOME="$work" "${run#* }" "$program" "$work/${run%% *}.berth")
     grep -q '^a 2 ' <<<"$output" || fail "${run%% *}.berth: a two is recognised as: $output"
