@@ -107,6 +107,13 @@ typedef struct berth_memory_value {
     const char *last_step;
 } berth_memory_value;
 
+// Where a value lies in a pool, and in which steps.
+typedef struct berth_memory_place {
+    const char *name;
+    uint64_t offset_bytes, size_bytes;
+    uint32_t first_step, last_step;  // that touch its bytes
+} berth_memory_place;
+
 typedef struct berth_memory_report_pool {
     uint32_t pool;         // of the program, a workspace
     const char *strategy;  // what found the offsets
@@ -119,6 +126,10 @@ typedef struct berth_memory_report_pool {
     // of channels in those that it has. A gap of 0 % says nothing about these.
     uint64_t made_bytes;
     uint64_t padding_bytes;
+    const berth_memory_place *places;  // all values of the pool
+    uint32_t place_count;
+    const char *const *step_names;  // [step_count] of all steps of the program
+    uint32_t step_count;
 } berth_memory_report_pool;
 
 // What one memory has no room for by its budget (package/fit_budget.h).

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "tools/cli.h"
 #include "tools/commands.h"
+#include "tools/memory_plot.h"
 
 typedef struct memory_command {
     berth_cli_model cli;
@@ -261,18 +262,22 @@ static void end(void *state) {
 
 int berth_cmd_memory(int argc, char **argv) {
     static const berth_cli_command command = {
-        .argp = {options, parse, "solve|plot|check FILE.csv",
-                 "Places buffers with known lifetimes in memory.\v"
-                 "FILE.csv has a header with the columns id, lower, upper and size, and optionally "
-                 "alignment, pool and offset. A buffer is live from lower to just before upper. "
-                 "solve prints the height of a solution, a proven lower bound and whether the "
-                 "answer is proven; with several pools, the sums. plot draws the file's offsets, "
-                 "or those that solve finds. check verifies the file's offsets.\n\n"
-                 "Exit status: 0 done, 1 it does not fit (or not within the budget) or could not "
-                 "be done, 2 wrong usage.",
-                 NULL, NULL, NULL},
+        .argp =
+            {options, parse, "solve|plot|check FILE.csv\nplot MODEL",
+             "Places buffers with known lifetimes in memory.\v"
+             "FILE.csv has a header with the columns id, lower, upper and size, and optionally "
+             "alignment, pool and offset. A buffer is live from lower to just before upper. "
+             "solve prints the height of a solution, a proven lower bound and whether the "
+             "answer is proven; with several pools, the sums. plot draws the file's offsets, "
+             "or those that solve finds. check verifies the file's offsets. plot MODEL draws where "
+             "the intermediate values of a model's plan lie, a panel for each pool, and takes "
+             "the options of `berth plan` but --format.\n\n"
+             "Exit status: 0 done, 1 it does not fit (or not within the budget) or could not "
+             "be done, 2 wrong usage.",
+             NULL, NULL, NULL},
         .run = run_action,
         .end = end};
     memory_command state = {0};
+    if (berth_memory_plots_model(argc, argv)) return berth_memory_plot_model(argc, argv);
     return berth_cli_run(&command, &state, argc, argv);
 }

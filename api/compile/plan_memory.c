@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/compile/plan.h"
+#include "toolkit/memory_picture.h"
 
 // The target's memory that a pool lies in.
 static uint32_t memory_of(const berth_multi_target *target, const berth_program_pool *pool) {
@@ -146,4 +147,27 @@ void berth_api__plan_memory(berth_plan_info *info) {
                                 .order_bound_bytes = memory->order_bound_bytes,
                                 .order_states = memory->order_states,
                                 .thread_bytes = thread_bytes(berth_model_program(info->model))};
+}
+
+// ---- picture ------------------------------------------------------------------------------------
+
+typedef struct draw_job {
+    berth_plan_info *plan;
+    const char *svg;
+} draw_job;
+
+static berth_status draw_memory(void *user) {
+    draw_job *job = user;
+    berth_strbuf svg = berth_strbuf_make(job->plan->arena);
+    BERTH_TRY(berth_memory_picture_svg(job->plan->model, &svg));
+    job->svg = berth_strbuf_text(&svg);
+    return BERTH_OK;
+}
+
+berth_status berth_plan_info_draw_memory(berth_plan_info *plan, const char **out_svg) {
+    draw_job job = {.plan = plan};
+    *out_svg = NULL;
+    BERTH_TRY(berth_arena_try(plan->arena, draw_memory, &job));
+    *out_svg = job.svg;
+    return BERTH_OK;
 }

@@ -109,15 +109,16 @@ static void place_in_row(berth_packager *p, uint32_t place, berth_pool_usage usa
 
 // ---- workspace ----------------------------------------------------------------------------------
 
-// The largest tensor with a name of a storage: the whole rather than its parts. NULL: none has one.
-static const berth_program_tensor *named_tensor(const berth_packager *p, uint32_t storage) {
-    const berth_program_tensor *best = NULL;
+// [storages.count] the largest tensor with a name of each: the whole rather than its parts. NULL: none has one.
+static const berth_program_tensor **named_tensors(const berth_packager *p) {
+    const berth_program_tensor **best =
+        berth_arena_new_array(p->arena, const berth_program_tensor *, p->storages.count);
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         const berth_program_tensor *tensor = &p->tensors.data[t];
         uint32_t root = p->storage_of.data[t];
+        if (!*tensor->name) continue;
         while (p->storages.data[root].into != BERTH_NO_INDEX) root = p->storages.data[root].into;
-        if (root != storage || !*tensor->name) continue;
-        if (!best || tensor->size_bytes > best->size_bytes) best = tensor;
+        if (!best[root] || tensor->size_bytes > best[root]->size_bytes) best[root] = tensor;
     }
     return best;
 }
@@ -135,38 +136,60 @@ typedef struct workspace {
     BERTH_VEC(uint32_t) members;  // their storages
 } workspace;
 
+static const char *name_of(berth_packager *p, const berth_program_tensor *tensor,
+                           const berth_storage *storage) {
+    if (tensor) return tensor->name;
+    return berth_arena_printf(p->arena, "inside %s", p->steps.data[storage->first_step].name);
+}
+
 // What is live where the plan is fullest, for reports and messages.
 static void report_peak(berth_packager *p, const workspace *w, const berth_memory_plan_pool *plan,
-                        uint32_t pool, berth_memory_report_pool *out) {
+                        const berth_program_tensor **named, berth_memory_report_pool *out) {
     uint32_t *live = NULL;
     uint32_t count = berth_memory_plan_live(p->arena, w->buffers.data, w->buffers.count, 0,
                                             plan->peak_step, &live);
     berth_memory_value *values = berth_arena_new_array(p->arena, berth_memory_value, count);
-    uint64_t made_bytes = 0, padding_bytes = 0;
     for (uint32_t i = 0; i < count; ++i) {
         uint32_t storage = w->members.data[live[i]];
         const berth_storage *s = &p->storages.data[storage];
-        const berth_program_tensor *tensor = named_tensor(p, storage);
-        const char *name =
-            tensor ? tensor->name
-                   : berth_arena_printf(p->arena, "inside %s", p->steps.data[s->first_step].name);
-        if (tensor)
-            padding_bytes += layout_padding(tensor);
+        if (named[storage])
+            out->padding_bytes += layout_padding(named[storage]);
         else
-            made_bytes += s->size_bytes;
-        values[i] = (berth_memory_value){.name = name,
+            out->made_bytes += s->size_bytes;
+        values[i] = (berth_memory_value){.name = name_of(p, named[storage], s),
                                          .size_bytes = s->size_bytes,
                                          .first_step = p->steps.data[s->first_step].name,
                                          .last_step = p->steps.data[s->last_step].name};
     }
-    *out = (berth_memory_report_pool){.pool = pool,
-                                      .strategy = plan->strategy,
-                                      .live_bytes = plan->live_bytes,
-                                      .peak_step = p->steps.data[plan->peak_step].name,
-                                      .values = values,
-                                      .value_count = count,
-                                      .made_bytes = made_bytes,
-                                      .padding_bytes = padding_bytes};
+    out->live_bytes = plan->live_bytes;
+    out->peak_step = p->steps.data[plan->peak_step].name;
+    out->values = values;
+    out->value_count = count;
+}
+
+// All that lies in the pool.
+static void report_places(berth_packager *p, const workspace *w, const berth_program_tensor **named,
+                          berth_memory_report_pool *out) {
+    berth_memory_place *places =
+        berth_arena_new_array(p->arena, berth_memory_place, w->members.count);
+    const char **steps = berth_arena_new_array(p->arena, const char *, p->steps.count);
+    for (uint32_t i = 0; i < w->members.count; ++i) {
+        uint32_t storage = w->members.data[i];
+        const berth_storage *s = &p->storages.data[storage];
+        const char *step = p->steps.data[s->first_step].name;
+        places[i] = (berth_memory_place){.name = named[storage]
+                                                     ? named[storage]->name
+                                                     : berth_arena_printf(p->arena, "in %s", step),
+                                         .offset_bytes = s->offset_bytes,
+                                         .size_bytes = s->size_bytes,
+                                         .first_step = s->first_step,
+                                         .last_step = s->last_step};
+    }
+    for (uint32_t i = 0; i < p->steps.count; ++i) steps[i] = p->steps.data[i].name;
+    out->places = places;
+    out->place_count = w->members.count;
+    out->step_names = steps;
+    out->step_count = p->steps.count;
 }
 
 static const char *describe_peak(const berth_packager *p, const berth_memory_report_pool *report) {
@@ -215,7 +238,10 @@ static berth_status place_workspace(berth_packager *p, uint32_t place,
         p->storages.data[w.members.data[i]].offset_bytes = offsets[i];
     }
     berth_memory_report_pool *report = &reports[p->report->pool_count++];
-    report_peak(p, &w, &plan, pool, report);
+    const berth_program_tensor **named = named_tensors(p);
+    *report = (berth_memory_report_pool){.pool = pool, .strategy = plan.strategy};
+    report_peak(p, &w, &plan, named, report);
+    report_places(p, &w, named, report);
     return BERTH_OK;
 }
 

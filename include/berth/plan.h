@@ -43,6 +43,12 @@ BERTH_API const berth_placement *berth_plan_info_placement_at(const berth_plan_i
 
 // The predicted schedule of one request, a row for each device and link against time, as an SVG document.
 BERTH_API const char *berth_plan_info_svg(const berth_plan_info *plan);
+// Where intermediate values lie, as an SVG document: a panel for each workspace, steps to the right, bytes
+// upwards, values by their names, the step at which most is live marked. The text lives as long as the plan.
+//   errors:  FAILED_PRECONDITION there are no intermediate values
+//   threads: it adds to the plan: no other call on this plan at the same time
+BERTH_API BERTH_MUST_USE berth_status berth_plan_info_draw_memory(berth_plan_info *plan,
+                                                                  const char **out_svg);
 // The graph, coloured by device, for Graphviz.
 BERTH_API const char *berth_plan_info_dot(const berth_plan_info *plan);
 

@@ -185,6 +185,7 @@ COMPILER = {
     "berth_plan_info_placement_at": (POINTER(Placement), [_P, c_uint32]),
     "berth_plan_info_svg": (c_char_p, [_P]),
     "berth_plan_info_dot": (c_char_p, [_P]),
+    "berth_plan_info_draw_memory": (STATUS, [_P, _OUT]),
 }
 
 

@@ -1,6 +1,7 @@
 """Plans: where a model's operations would run, and why."""
 
 import collections
+import ctypes
 import html
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
@@ -66,8 +67,8 @@ class Plan:
     >>> other = berth.plan("examples/digits/digits.onnx", target="cpu,opencl", dims={"batch": 1})
     >>> other.compare(plan).moved
     [('fc (Gemm)', 'cpu:0', 'opencl:0')]
-    >>> plan.svg[:4]
-    '<svg'
+    >>> plan.svg[:4], plan.memory_svg[:4]
+    ('<svg', '<svg')
     """
 
     def __init__(self, compiler, model, folder=None):
@@ -78,6 +79,7 @@ class Plan:
                           path_bytes(folder) if folder else None)
         else:
             held = Handle(library.berth_compiler_plan_file, library.berth_plan_info_free, compiler.pointer, path_bytes(model))
+        self._held = held
         pointer = held.pointer
         rows = [library.berth_plan_info_placement_at(pointer, i).contents
                 for i in range(library.berth_plan_info_placement_count(pointer))]
@@ -101,6 +103,13 @@ class Plan:
         self.value, self.lower_bound, self.gap = ((facts.value, facts.lower_bound, facts.gap) if valued else (None, None, None))
         self.is_proven = valued and facts.is_proven != 0
         self.notes = _plan_records.texts(facts.notes, facts.note_count)
+
+    @property
+    def memory_svg(self):
+        """Where intermediate values lie, a panel for each workspace, as an SVG document."""
+        svg = ctypes.c_void_p()
+        _native.compiler().berth_plan_info_draw_memory(self._held.pointer, ctypes.byref(svg))
+        return text(ctypes.cast(svg, ctypes.c_char_p).value)
 
     @property
     def devices(self):

@@ -66,6 +66,39 @@ Test(plan, of_a_file_and_of_memory) {
     check_plan(plan);
 }
 
+// Each workspace has a panel with its own peak, and all that is live there is drawn.
+Test(plan, picture_of_memory) {
+    berth_plan_info *plan = NULL;
+    const char *svg = NULL;
+    uint32_t panels = 0;
+    assert_ok(berth_compiler_plan_file(compiler, MODEL, &plan));
+    assert_ok(berth_plan_info_draw_memory(plan, &svg));
+    for (uint32_t i = 0; i < berth_plan_info_pool_count(plan); ++i) {
+        const berth_planned_pool *pool = berth_plan_info_pool(plan, i);
+        char text[256];
+        if (!pool->is_workspace_known) continue;
+        panels++;
+        snprintf(text, sizeof(text),
+                 "pool \"%s, %s\": height %llu bytes, largest live sum %llu bytes", pool->device,
+                 pool->scope, (unsigned long long)pool->size_bytes,
+                 (unsigned long long)pool->live_bytes);
+        cr_assert(strstr(svg, text), "%s", text);
+        cr_assert(strstr(svg, pool->peak_step));
+        for (uint32_t k = 0; k < pool->value_count; ++k) {
+            snprintf(text, sizeof(text), "%llu bytes at ",
+                     (unsigned long long)pool->values[k].size_bytes);
+            cr_assert(strstr(svg, text), "%s", text);
+        }
+    }
+    cr_assert_gt(panels, 0);
+    const char *peak = svg;
+    for (uint32_t i = 0; i < panels; ++i) {
+        peak = strstr(peak + 1, ">peak: ");
+        cr_assert(peak);
+    }
+    berth_plan_info_free(plan);
+}
+
 // The records say what the placements say, and memory adds up.
 Test(plan, in_full) {
     berth_plan_info *plan = NULL;

@@ -34,6 +34,8 @@ Test(command, usage) {
     berth_run_fails("help rnu", 2, "did you mean \"run\"?");
     berth_run_fails("memory check x.csv --nodes 3", 2, "check takes");
     berth_run_fails("memory plot x.csv --format=json", 2, "no --format");
+    berth_run_fails("memory plot " DIGITS " --format=json", 2, "no --format");
+    berth_run_fails("memory solve " DIGITS, 1, "digits.onnx:1:");
     berth_run_fails("target list 'no/such*'", 1, "no tag matches 'no/such*'");
     cr_assert(strstr(berth_run("run -h")->out, "Usage: berth run "));
     cr_assert(strstr(berth_run("help run")->out, "Usage: berth run "));

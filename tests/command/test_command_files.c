@@ -121,6 +121,7 @@ Test(command_files, results_that_are_lost) {
         "memory solve $W/m.csv --format=json",
         "memory solve $W/m.csv --output -",
         "memory plot $W/m.csv",
+        "memory plot " DIGITS " --dim batch=1",
         "opt " DIGITS,
         "opt " DIGITS " --format=json",
         "place $W/p.json",

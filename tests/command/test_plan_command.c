@@ -319,3 +319,15 @@ Test(plan_command, models_of_the_executor_vm) {
                     " --dim batch=4 --target cpu --executor vm --budget 1s -o no.jsonl",
                     1, "this needs one program of the whole");
 }
+
+// `berth memory plot` draws a plan as well as a file, with the options of `berth plan`.
+Test(plan_command, memory_is_drawn) {
+    const result *r = berth_run("memory plot " DIGITS GPU_AND_CPU);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_eq(strncmp(r->out, "<svg ", 5), 0);
+    cr_assert(strstr(r->out, "pool \"opencl:0, "), "a panel for each device's workspace");
+    cr_assert(strstr(r->out, ">peak: "));
+    berth_run_fails("memory plot " DIGITS " --dim batch=1 --no-such", 2, "no-such");
+    berth_run_fails("memory plot tests/fuzz/corpus/onnx_edit/old.onnx", 1,
+                    "no memory plan to draw");
+}

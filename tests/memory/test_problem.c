@@ -287,9 +287,25 @@ Test(memory_problem, plot_draws_every_buffer) {
     int buffers = 0;
     for (const char *at = svg; (at = strstr(at, "<rect x=")); ++at) buffers++;
     cr_assert_eq(buffers, 3 + 2);  // and a frame for each pool
+    cr_assert(strstr(svg, ">&lt;a&amp;&quot;&gt;</text>"), "a name where there is room");
+    cr_assert(strstr(svg, "peak: 15 B live at 1</text>"), "a and c");
+    cr_assert(strstr(svg, "peak: 20 B live at 0</text>"), "b alone");
     berth_strbuf empty = berth_strbuf_make(arena);
     berth_memory_plot(parse_ok("id,lower,upper,size\n"), NULL, &options, &empty);
     cr_assert(strstr(berth_strbuf_text(&empty), "</svg>"));
+}
+
+Test(memory_problem, plot_names_times) {
+    const berth_memory_problem *p =
+        parse_ok("id,lower,upper,size,offset\na,0,2,10,0\nb,1,3,20,10\n");
+    static const char *const names[] = {"conv<1>", "relu", "gemm"};
+    berth_strbuf out = berth_strbuf_make(arena);
+    berth_memory_plot_options options = {.time_names = names, .time_name_count = 3};
+    berth_memory_plot(p, p->offsets, &options, &out);
+    const char *svg = berth_strbuf_text(&out);
+    cr_assert(strstr(svg, "20 bytes at 10; from 1 (relu) to 2 (gemm)</title>"));
+    cr_assert(strstr(svg, "from 0 (conv&lt;1&gt;) to 1 (relu)</title>"));
+    cr_assert(strstr(svg, "peak: 30 B live at 1 (relu)</text>"));
 }
 
 Test(problem, limits_of_rows_and_bytes) {
