@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "ir/tensor/call.h"
 
 typedef enum external_language {
     LANGUAGE_C,
@@ -222,11 +223,6 @@ static const char *refusal_of_code(const berth_module *module, berth_func_id fun
                        .arena = arena};
     c.symbol = berth_module_str(module, c.external->symbol);
     const char *attribute = attribute_for_graphs(module, function);
-    if (c.language != LANGUAGE_C && c.language != LANGUAGE_OPENCL)
-        return berth_arena_printf(arena,
-                                  "tensor functions call source code alone (c, opencl-c): call %s "
-                                  "from a graph",
-                                  label_of(module, function, arena));
     if (attribute)
         return berth_arena_printf(arena, "its attribute %s is for calls from a graph", attribute);
     berth_status status = check_code(&c);
@@ -411,12 +407,78 @@ static void begin_source(const external_call *c, const char *what, berth_strbuf 
     berth_strbuf_add(out, "\"\n");
 }
 
-void berth_external_add_source(const berth_module *module, berth_func_id function,
-                               berth_strbuf *out) {
-    external_call c = {
-        .module = module, .function = function, .external = berth_external_get(module, function)};
-    begin_source(&c, "", out);
-    berth_strbuf_add_n(out, (const char *)c.external->code, (size_t)c.external->code_size_bytes);
+// The C type of a function that kernels call: its parameters in parentheses.
+static void add_parameters(const berth_module *module, berth_func_id function, berth_arena *arena,
+                           berth_strbuf *out) {
+    uint32_t operands =
+        berth_type_get(module, berth_external_get(module, function)->type)->param_count;
+    external_call symbols = {.arena = arena};
+    const berth_buf_info *params = NULL;
+    uint32_t count = 0;
+    if (!berth_tfn_callee_params(module, function, arena, &params, &count)) return;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_strbuf_addf(out, "%s%s%s *", i ? ", " : "(", i < operands ? "const " : "",
+                          berth_codegen_c_type(params[i].dtype));
+        berth_type shape = {.kind = BERTH_TYPE_TENSOR, .rank = params[i].rank};
+        memcpy(shape.dims, params[i].dims, sizeof(shape.dims));
+        bind_symbols(&symbols, &shape, &shape);
+    }
+    for (uint32_t i = 0; i < symbols.symbols.count; ++i) berth_strbuf_add(out, ", int64_t");
+    berth_strbuf_add(out, ")");
+}
+
+void berth_external_add_callees(const berth_module *module, const berth_func_id *functions,
+                                uint32_t count, berth_arena *arena, berth_strbuf *out) {
+    external_import *imports = berth_arena_new_array(arena, external_import, count + 1);
+    uint32_t import_count = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        external_call c = {.module = module,
+                           .function = functions[i],
+                           .external = berth_external_get(module, functions[i]),
+                           .language = language_of(module, functions[i])};
+        c.symbol = berth_module_str(module, c.external->symbol);
+        if (c.language == LANGUAGE_LIBRARY) {
+            imports[import_count++] =
+                (external_import){berth_module_str(module, c.external->file), c.symbol};
+            continue;
+        }
+        begin_source(&c, c.language == LANGUAGE_OBJECT ? "the declaration of " : "", out);
+        if (c.language == LANGUAGE_OBJECT) {
+            berth_strbuf_addf(out, "void %s", c.symbol);
+            add_parameters(module, functions[i], arena, out);
+            berth_strbuf_add(out, ";\n");
+            continue;
+        }
+        berth_strbuf_add_n(out, (const char *)c.external->code,
+                           (size_t)c.external->code_size_bytes);
+    }
+    if (!import_count) return;
+    berth_strbuf_add(out, "\n");
+    add_imports(imports, import_count, out);
+}
+
+const char *berth_external_callee(const berth_module *module, const berth_func_id *functions,
+                                  uint32_t index, berth_arena *arena) {
+    if (berth_external_has_symbol(module, functions[index]))
+        return berth_module_str(module, berth_external_get(module, functions[index])->symbol);
+    uint32_t import = 0;
+    for (uint32_t i = 0; i < index; ++i) import += !berth_external_has_symbol(module, functions[i]);
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, "((void (*)");
+    add_parameters(module, functions[index], arena, &text);
+    berth_strbuf_addf(&text, ")" BERTH_IMPORTS_SYMBOL "[%u].address)", (unsigned)import);
+    return berth_strbuf_text(&text);
+}
+
+bool berth_external_has_symbol(const berth_module *module, berth_func_id function) {
+    return language_of(module, function) != LANGUAGE_LIBRARY;
+}
+
+berth_object_code berth_external_object(const berth_module *module, berth_func_id function) {
+    const berth_external *external = berth_external_get(module, function);
+    if (language_of(module, function) != LANGUAGE_OBJECT)
+        return (berth_object_code){.size_bytes = 0};
+    return (berth_object_code){external->code, external->code_size_bytes};
 }
 
 static const char *print_cpu(const external_call *c, const berth_kernel_source *kernel,
@@ -495,16 +557,17 @@ static berth_status print(external_call *c, const char *entry, berth_external_co
     out->code.source =
         c->language == LANGUAGE_OPENCL ? print_opencl(c, kernel) : print_cpu(c, kernel, parts);
     out->label = label_of(c->module, c->function, c->arena);
-    if (c->language != LANGUAGE_OBJECT) return BERTH_OK;
-    out->object = c->external->code;
-    out->object_bytes = c->external->code_size_bytes;
+    berth_object_code *object = berth_arena_new(c->arena, berth_object_code);
+    *object = berth_external_object(c->module, c->function);
+    out->code.objects = object;
+    out->code.object_count = object->data != NULL;
     return BERTH_OK;
 }
 
 berth_status berth_external_print(const berth_module *module, const berth_graph *graph,
                                   const berth_op *call, const char *entry,
                                   berth_external_code *out_code) {
-    *out_code = (berth_external_code){.object_bytes = 0};
+    *out_code = (berth_external_code){.label = NULL};
     external_call c = {.module = module,
                        .graph = graph,
                        .op = call,

@@ -16,9 +16,17 @@ const char *berth_external_refusal(const berth_module *module, berth_func_id fun
 // functions); NULL = they can. A tensor function: why one that it calls cannot be called.
 const char *berth_external_call_refusal(const berth_module *module, berth_func_id function,
                                         berth_device_kind kind, berth_arena *arena);
-// The code of a function that kernels call, as text with its place for the compiler's messages.
-void berth_external_add_source(const berth_module *module, berth_func_id function,
-                               berth_strbuf *out);
+// What the text of a kernel needs before it calls functions: sources with their places for the compiler's
+// messages, declarations of object code, the table of symbols in shared libraries.
+void berth_external_add_callees(const berth_module *module, const berth_func_id *functions,
+                                uint32_t count, berth_arena *arena, berth_strbuf *out);
+// What stands before the parenthesis where such a kernel calls `functions[index]`.
+const char *berth_external_callee(const berth_module *module, const berth_func_id *functions,
+                                  uint32_t index, berth_arena *arena);
+// Whether the function is known to kernels by its own symbol, which then only one of them may have.
+bool berth_external_has_symbol(const berth_module *module, berth_func_id function);
+// The object code of a function, data NULL = it has none.
+berth_object_code berth_external_object(const berth_module *module, berth_func_id function);
 // "@f with @halve, language "c"", where the tensor function @f calls external code; else NULL.
 const char *berth_external_label_of_calls(const berth_module *module, const berth_tfn *fn,
                                           berth_arena *arena);
@@ -38,8 +46,6 @@ void berth_external_cost(const berth_module *module, berth_func_id function, dou
 
 typedef struct berth_external_code {
     berth_codegen_result code;  // one kernel, whose buffers are operands, then results, by number
-    const void *object;         // linked with the source
-    uint64_t object_bytes;
     const char *label;  // "@gelu, language \"c\""
 } berth_external_code;
 

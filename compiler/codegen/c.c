@@ -233,6 +233,7 @@ static berth_status print_text(const berth_tfn *fn, const char *prefix, bool mar
     add_vector_types(p, &whole);
     berth_c_add_intrinsics(p, &whole);
     berth_c_add_callees(p, &whole);
+    berth_c_callee_objects(p, out_result);
     berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
     out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;
@@ -285,8 +286,8 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
     for (uint32_t i = 0; i < job->count; ++i)
         sources[i] = (berth_toolchain_unit){.label = job->units[i].label,
                                             .source = job->units[i].code->source,
-                                            .object = job->units[i].object,
-                                            .object_bytes = job->units[i].object_bytes};
+                                            .objects = job->units[i].code->objects,
+                                            .object_count = job->units[i].code->object_count};
     berth_toolchain_image image;
     BERTH_TRY(berth_toolchain_compile(&toolchain, job->arena, sources, job->count, &image));
     *out_bytes = (berth_codegen_bytes){.data = image.data,

@@ -1,5 +1,7 @@
 // Calls of external code inside kernels: one pointer per region, then the extents of the type's symbols
 // (docs/external.md).
+#include <string.h>
+
 #include "compiler/codegen/c_family.h"
 #include "compiler/external.h"
 #include "ir/tensor/call.h"
@@ -8,12 +10,15 @@ static const char *name_of(const berth_c_printer *p, berth_func_id function) {
     return berth_module_str(p->fn->module, berth_module_function(p->fn->module, function)->name);
 }
 
-static void note_callee(berth_c_printer *p, berth_func_id callee) {
+// Its number among what is called.
+static uint32_t note_callee(berth_c_printer *p, berth_func_id callee) {
     const berth_module *module = p->fn->module;
     berth_str_id symbol = berth_external_get(module, callee)->symbol;
     for (uint32_t i = 0; i < p->callees.count; ++i) {
-        if (p->callees.data[i] == callee) return;
-        if (berth_external_get(module, p->callees.data[i])->symbol == symbol)
+        if (p->callees.data[i] == callee) return i;
+        if (berth_external_get(module, p->callees.data[i])->symbol == symbol &&
+            berth_external_has_symbol(module, callee) &&
+            berth_external_has_symbol(module, p->callees.data[i]))
             berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED,
                                               "external functions @%s and @%s have one symbol, "
                                               "\"%s\", and are called by one function",
@@ -21,6 +26,7 @@ static void note_callee(berth_c_printer *p, berth_func_id callee) {
                                               berth_module_str(module, symbol)));
     }
     berth_vec_push(p->arena, &p->callees, callee);
+    return p->callees.count - 1;
 }
 
 static const char *pointer(berth_c_printer *p, const berth_tfn_region *region, bool operand) {
@@ -72,11 +78,12 @@ void berth_c_call(berth_c_printer *p, berth_stmt id) {
                                           name_of(p, node.callee), why));
         return;
     }
-    note_callee(p, node.callee);
+    uint32_t callee = note_callee(p, node.callee);
     const berth_external *external = berth_external_get(module, node.callee);
     uint32_t operands = berth_type_get(module, external->type)->param_count;
     berth_strbuf text = berth_strbuf_make(p->arena);
-    berth_strbuf_addf(&text, "%s(", berth_module_str(module, external->symbol));
+    berth_strbuf_addf(&text, "%s(",
+                      berth_external_callee(module, p->callees.data, callee, p->arena));
     for (uint32_t i = 0; i < node.count; ++i) {
         const berth_tfn_region region = p->fn->regions.data[node.first + i];
         berth_c_begin_statement(p, region.starts, p->fn->bufs.data[region.buf].rank);
@@ -88,7 +95,21 @@ void berth_c_call(berth_c_printer *p, berth_stmt id) {
 }
 
 void berth_c_add_callees(const berth_c_printer *p, berth_strbuf *out) {
-    for (uint32_t i = 0; i < p->callees.count; ++i)
-        berth_external_add_source(p->fn->module, p->callees.data[i], out);
+    berth_external_add_callees(p->fn->module, p->callees.data, p->callees.count, p->arena, out);
     if (p->callees.count) berth_strbuf_add(out, "\n#line 1 \"kernels\"\n");
+}
+
+void berth_c_callee_objects(const berth_c_printer *p, berth_codegen_result *out) {
+    berth_object_code *objects =
+        berth_arena_new_array(p->arena, berth_object_code, p->callees.count + 1);
+    out->objects = objects;
+    out->object_count = 0;
+    for (uint32_t i = 0; i < p->callees.count; ++i) {
+        berth_object_code object = berth_external_object(p->fn->module, p->callees.data[i]);
+        bool known = !object.data;
+        for (uint32_t k = 0; k < out->object_count && !known; ++k)
+            known = objects[k].size_bytes == object.size_bytes &&
+                    memcmp(objects[k].data, object.data, (size_t)object.size_bytes) == 0;
+        if (!known) objects[out->object_count++] = object;
+    }
 }

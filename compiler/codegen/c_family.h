@@ -169,5 +169,7 @@ const char *berth_c_offset(berth_c_printer *p, berth_buf buf, const berth_expr *
 // c_call.c: a call of external code, and the sources of what was called, in front of the kernels.
 void berth_c_call(berth_c_printer *p, berth_stmt id);
 void berth_c_add_callees(const berth_c_printer *p, berth_strbuf *out);
+// Object code of what was called, each once.
+void berth_c_callee_objects(const berth_c_printer *p, berth_codegen_result *out);
 
 #endif  // BERTH_COMPILER_CODEGEN_C_FAMILY_H_

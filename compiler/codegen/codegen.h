@@ -6,6 +6,7 @@
 
 #include "artifact/program.h"
 #include "base/str.h"
+#include "compiler/toolchain/toolchain.h"
 #include "ir/tensor/function.h"
 #include "target/target.h"
 
@@ -34,6 +35,8 @@ typedef struct berth_codegen_result {
                          // shared preamble; NULL where kernels are bytes
     const void *code;    // SPIR-V: the kernels' modules (artifact/kernel_abi.h)
     uint64_t code_bytes;
+    const berth_object_code *objects;  // that the source calls
+    uint32_t object_count;
     const berth_kernel_source *kernels;
     uint32_t kernel_count;
 } berth_codegen_result;
@@ -42,8 +45,6 @@ typedef struct berth_codegen_result {
 typedef struct berth_codegen_unit {
     const char *label;  // for messages and the names of kept sources
     const berth_codegen_result *code;
-    const void *object;  // (optional) object code that belongs to it
-    uint64_t object_bytes;
 } berth_codegen_unit;
 
 typedef struct berth_codegen_job {

@@ -62,9 +62,7 @@ static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
     for (uint32_t i = 0; i < count; ++i) {
         const berth_unit *unit = &units[members[i]];
         parts[i] = (berth_codegen_unit){.label = external ? external->label : unit->prefix,
-                                        .code = &unit->code,
-                                        .object = external ? external->object : NULL,
-                                        .object_bytes = external ? external->object_bytes : 0};
+                                        .code = &unit->code};
     }
     berth_codegen_job job = {.target = target,
                              .units = parts,

@@ -189,7 +189,10 @@ static void make_keys(session *s, const char *version) {
         berth_strbuf text = berth_strbuf_make(s->arena);
         berth_strbuf_add(&text, identity);
         berth_strbuf_add(&text, s->units[i].source);
-        berth_strbuf_add_n(&text, s->units[i].object, (size_t)s->units[i].object_bytes);
+        for (uint32_t k = 0; k < s->units[i].object_count; ++k) {
+            const berth_object_code *object = &s->units[i].objects[k];
+            berth_strbuf_add_n(&text, object->data, (size_t)object->size_bytes);
+        }
         s->keys[i] = berth_hash128_of(text.data, text.length);
         s->same_as[i] = i;
         for (uint32_t k = 0; k < i && s->same_as[i] == i; ++k)
@@ -234,15 +237,20 @@ static berth_status read_compiled(session *s, const char *name, compiled *out) {
 
 // What goes into the shared object beside compiled sources.
 static berth_status add_link_inputs(session *s, arguments *list) {
+    bool complete = s->options->foreign;
     for (uint32_t i = 0; i < s->count; ++i) {
         const berth_toolchain_unit *unit = &s->units[i];
-        if (!unit->object_bytes || s->same_as[i] != i) continue;
-        const char *name = unit_name(s, i, "given.o");
-        BERTH_TRY(
-            berth_work_folder__write(&s->folder, name, unit->object, (size_t)unit->object_bytes));
-        add_argument(s, list, name);
+        for (uint32_t k = 0; k < unit->object_count && s->same_as[i] == i; ++k) {
+            const berth_object_code *object = &unit->objects[k];
+            const char *name =
+                unit_name(s, i, berth_arena_printf(s->arena, "given%u.o", (unsigned)k));
+            BERTH_TRY(berth_work_folder__write(&s->folder, name, object->data,
+                                               (size_t)object->size_bytes));
+            add_argument(s, list, name);
+            complete = true;
+        }
     }
-    if (s->options->foreign) add_argument(s, list, "-Wl,-z,defs");
+    if (complete) add_argument(s, list, "-Wl,-z,defs");
     add_argument(s, list, "-lm");
     return BERTH_OK;
 }

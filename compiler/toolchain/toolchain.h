@@ -44,11 +44,17 @@ typedef struct berth_toolchain_options {
     berth_interrupt interrupt;  // (optional) signals wait until the temporary folder is gone
 } berth_toolchain_options;
 
+// Object code that is linked with what is compiled.
+typedef struct berth_object_code {
+    const void *data;
+    uint64_t size_bytes;
+} berth_object_code;
+
 typedef struct berth_toolchain_unit {
     const char *label;   // for messages
     const char *source;  // a complete C file
-    const void *object;  // (optional) object code that is linked with it
-    uint64_t object_bytes;
+    const berth_object_code *objects;
+    uint32_t object_count;
     bool cached;  // out: came from the cache
 } berth_toolchain_unit;
 

@@ -184,6 +184,63 @@ Test(external, kernels_call_it) {
                  0);
 }
 
+// Kernels that call two symbols of one object file, and two libraries that have one symbol; in parallel. The
+// expected values are arithmetic.
+static const char linked_text[] =
+    "module \"linked\"\n"
+    "graph @main(%x: f32[10]) {\n  %y = call @rows(%x)\n  return %y\n}\n"
+    "tensor @rows(%x: f32[10] in, %y: f32[10] out) {\n"
+    "  workspace %t: f32[5,2]\n  workspace %u: f32[5,2]\n"
+    "  parallel %i in 5 {\n    call @halve(%x[%i * 2 for 2], %t[%i, 0 for 2])\n"
+    "    call @swap(%t[%i, 0 for 2], %u[%i, 0 for 2])\n"
+    "    call @plus(%u[%i, 0 for 2], %t[%i, 0 for 2])\n"
+    "    call @thrice(%t[%i, 0 for 2], %y[%i * 2 for 2])\n  }\n}\n"
+    "external @halve fn(f32[N])->(f32[N]) language \"library\" symbol \"f\" file "
+    "\"./libhalve.so\"\n"
+    "external @thrice fn(f32[N])->(f32[N]) language \"library\" symbol \"f\" file "
+    "\"./libthrice.so\"\n"
+    "external @swap fn(f32[2])->(f32[2]) language \"object\" symbol \"swap\" file \"two.o\"\n"
+    "external @plus fn(f32[N])->(f32[N]) language \"object\" symbol \"plus\" file \"two.o\"\n";
+
+Test(external, kernels_call_objects_and_libraries) {
+    float x[COUNT], y[COUNT];
+    for (int i = 0; i < COUNT; ++i) x[i] = (float)i - 3;
+    put("linked.txt", linked_text);
+    put("two.c", "#include <stdint.h>\nstatic const float one = 1;\n"
+                 "void swap(const float *x, float *y) {\n    y[0] = x[1], y[1] = x[0];\n}\n"
+                 "void plus(const float *x, float *y, int64_t n) {\n"
+                 "    for (int64_t i = 0; i < n; ++i) y[i] = x[i] + one;\n}\n");
+    put("scale.c", "#include <stdint.h>\nvoid f(const float *x, float *y, int64_t n) {\n"
+                   "    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * (FACTOR);\n}\n");
+    put_array("x.npy", x);
+    cr_assert_eq(shell("cc -O2 -fPIC -c two.c -o two.o && "
+                       "cc -fPIC -shared -DFACTOR=0.5f scale.c -o libhalve.so && "
+                       "cc -fPIC -shared -DFACTOR=3 scale.c -o libthrice.so"),
+                 0);
+    cr_assert_eq(shell("\"$B\" run linked.txt --target cpu --input x=x.npy -o y=y.npy >out 2>&1 || "
+                       "{ cat out; false; }"),
+                 0);
+    get_array("y.npy", y);
+    for (int i = 0; i < COUNT; ++i)
+        cr_expect_eq(y[i], (x[i ^ 1] / 2 + 1) * 3, "%d: %g", i, (double)y[i]);
+    // A program holds the object, and says so, and that it wants the libraries.
+    cr_expect_eq(
+        shell("\"$B\" build linked.txt --target cpu -o linked.berth 2>log && rm two.o && "
+              "\"$B\" inspect linked.berth | grep -q '^external code @halve.*@plus' && "
+              "\"$B\" run linked.berth --input x=x.npy -o y=z.npy >out && cmp y.npy z.npy"),
+        0);
+    // What an object wants and nobody has is an error of the build.
+    put("two.c", "void elsewhere(float *);\nvoid swap(const float *x, float *y) {\n"
+                 "    y[0] = x[1], elsewhere(y);\n}\nvoid plus(void) {\n}\n");
+    cr_expect_eq(shell("cc -fPIC -c two.c -o two.o && "
+                       "\"$B\" build linked.txt --target cpu -o other.berth 2>log; "
+                       "test $? = 1 && grep -q 'elsewhere' log"),
+                 0);
+    cr_expect_eq(shell("rm libthrice.so; \"$B\" run linked.berth --input x=x.npy >out 2>log; "
+                       "test $? = 1 && grep -q 'libthrice.so' log"),
+                 0);
+}
+
 typedef struct inner_mistake {
     const char *edit;  // of sed, on the module
     const char *target;
@@ -195,7 +252,7 @@ static const inner_mistake inner_mistakes[] = {
     {"", "vulkan", "devices of kind vulkan do not run external code"},
     {"", "cpu -executor=aot", "the executor aot prints no code in another language"},
     {"s/language \"c\" symbol \"swap\"/language \"object\" symbol \"swap\"/", "cpu",
-     "tensor functions call source code alone"},
+     "is no object file (ELF)"},
     {"s/symbol \"swap\"/symbol \"halve\"/", "cpu", "have one symbol, \"halve\""},
     {"s/file \"halve.c\"/file \"halve.c\" {groups = [2]}/", "cpu", "its attribute groups"},
     {"s/symbol \"swap\"/symbol \"swap;\"/", "cpu", "is no name in C"},
