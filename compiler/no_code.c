@@ -77,12 +77,14 @@ berth_status berth_pipeline__explain_no_code(const berth_compile_options *option
     const char *other = NULL;
     if (berth_status_code(status) != BERTH_UNSUPPORTED || makes_code(options, &other))
         return status;
-    return berth_status_prefix(
+    const berth_remedy plan = {BERTH_REMEDY_LOOK, "plan"};
+    status = berth_status_prefix(
         status,
         "this version makes code for %s devices, and the target has none of them that computes: "
         "add one (\"%s,cpu\")%s",
         berth_codegen_kinds(arena), other ? other : berth_device_kind_name(gpu_with_code()),
-        options->plan_only ? "" : ", or only plan (`berth plan`)");
+        options->plan_only ? "" : ", or only plan");
+    return options->plan_only ? status : berth_status_with_remedies(status, &plan, 1);
 }
 
 berth_status berth_pipeline__refuse_described(const berth_multi_target *target) {
@@ -90,12 +92,15 @@ berth_status berth_pipeline__refuse_described(const berth_multi_target *target) 
         const berth_target_device *device = &target->devices[d];
         if (device->host_only || !berth_rules_only_described(device->target->kind)) continue;
         const char *kind = berth_device_kind_name(device->target->kind);
-        return berth_status_make(
-            BERTH_UNSUPPORTED,
-            "there is no code generator for devices of kind %s (%s): they can be planned for and "
-            "simulated (`berth plan`, `berth simulate`); to build and run, leave the device out of "
-            "the target",
-            kind, device->name);
+        const berth_remedy looks[] = {{BERTH_REMEDY_LOOK, "plan"},
+                                      {BERTH_REMEDY_LOOK, "simulation"}};
+        return berth_status_with_remedies(
+            berth_status_make(BERTH_UNSUPPORTED,
+                              "there is no code generator for devices of kind %s (%s): they can be "
+                              "planned for and simulated; to build and run, leave the device out "
+                              "of the target",
+                              kind, device->name),
+            looks, sizeof(looks) / sizeof(looks[0]));
     }
     return BERTH_OK;
 }

@@ -60,7 +60,7 @@ berth_status berth_session_open(berth_allocator allocator, const berth_program *
         return berth_status_make(
             BERTH_UNSUPPORTED,
             "opening \"%s\": it is for executor \"%s\", whose programs are sources "
-            "for a C compiler (`berth build` writes them); here runs \"graph\"",
+            "for a C compiler, which its build has written; here runs \"graph\"",
             program->name, program->executor);
     if (!given.base)
         return berth_executor__open_first(allocator, program, &given, 0, NULL, BERTH_OK,

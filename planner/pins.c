@@ -100,10 +100,12 @@ berth_status berth_planner__pin_function(berth_planner_state *state, berth_func_
 static berth_status no_node(const berth_target_pin *pin, const char **out_note) {
     *out_note = "matches no operation of this model; no effect";
     if (!is_given(pin)) return BERTH_OK;
-    return berth_status_make(
-        BERTH_INVALID_ARGUMENT,
-        "%s: pattern \"%s\" matches no operation of the model; `berth inspect` lists them",
-        pin->source, pin->match);
+    const berth_remedy operations = {BERTH_REMEDY_LOOK, "operations"};
+    return berth_status_with_remedies(
+        berth_status_make(BERTH_INVALID_ARGUMENT,
+                          "%s: pattern \"%s\" matches no operation of the model", pin->source,
+                          pin->match),
+        &operations, 1);
 }
 
 static berth_status unmatched(berth_planner_state *state, const berth_target_pin *pin) {

@@ -279,7 +279,7 @@ static void warn_of_unable(berth_planner_state *state) {
     const char *warning = berth_arena_printf(
         state->arena, "\"%s\" cannot run %u of the operations, which run elsewhere: %s%s",
         target->devices[target->default_device].name, state->unable_count, state->unable_why,
-        state->unable_count == 1 ? "" : ", ... (`berth plan` shows each)");
+        state->unable_count == 1 ? "" : ", ... (the plan says why of each)");
     berth_vec_push(state->arena, &state->warnings, warning);
 }
 

@@ -169,9 +169,12 @@ static berth_status no_such_tag(berth_arena *arena, const char *folder, const ch
     const char **all = berth_arena_new_array(arena, const char *, list.tags.count + 1);
     for (uint32_t i = 0; i < list.tags.count; ++i) all[i] = list.tags.data[i].name;
     const char *closest = berth_closest(name, all);
-    return berth_status_make(
-        BERTH_NOT_FOUND, "there is no tag or file '%s'%s%s%s; `berth target list` shows all tags",
-        name, closest ? "; did you mean '" : "", closest ? closest : "", closest ? "'?" : "");
+    const berth_remedy tags = {BERTH_REMEDY_LOOK, "tags"};
+    return berth_status_with_remedies(
+        berth_status_make(BERTH_NOT_FOUND, "there is no tag or file '%s'%s%s%s", name,
+                          closest ? "; did you mean '" : "", closest ? closest : "",
+                          closest ? "'?" : ""),
+        &tags, 1);
 }
 
 static berth_status find_tag(berth_arena *arena, const char *folder, const char *name,

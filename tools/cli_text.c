@@ -68,6 +68,19 @@ static void put_quoted(FILE *out, const char *text) {
     fputc('\'', out);
 }
 
+// What the command has for somebody who is to look at `name`.
+static const struct {
+    const char *name, *words;
+} looks[] = {{"tags", "`berth target list` shows all tags"},
+             {"operations", "`berth inspect` lists them"},
+             {"plan", "`berth plan` plans without code"},
+             {"simulation", "`berth simulate` shows its schedule"}};
+
+static void put_look(const char *name) {
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); ++i)
+        if (strcmp(looks[i].name, name) == 0) fprintf(stderr, "; %s", looks[i].words);
+}
+
 void berth_cli_error(berth_status status) {
     const char *message = berth_status_message(status);
     size_t count = berth_status_remedy_count(status), shown = 0;
@@ -76,6 +89,7 @@ void berth_cli_error(berth_status status) {
     for (size_t i = 0; i < count; ++i) {
         berth_remedy remedy = berth_status_remedy(status, i);
         bool dimension = remedy.kind == BERTH_REMEDY_DIMENSION;
+        if (remedy.kind == BERTH_REMEDY_LOOK) put_look(remedy.name);
         if (!dimension && remedy.kind != BERTH_REMEDY_INPUT) continue;
         fputs(shown++ ? " " : ", as in ", stderr);
         fputs(dimension ? "--dim " : "--input ", stderr);

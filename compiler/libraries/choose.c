@@ -131,7 +131,7 @@ static void describe(const chooser *c, uint32_t device, const berth_library_use 
             "kernels %.1f us",
             out->time_ns / 1e3, out->extra_ns / 1e3, out->own_ns / 1e3);
     else
-        out->reason = "not measured: `berth calibrate` with this model and target does it";
+        out->reason = "not measured: a calibration of this model for this target does it";
 }
 
 // The library with the least time, if that is below ours; with the policy always, the first of libs.
@@ -237,7 +237,7 @@ berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
                            "libraries compute %u of the %u operations that they have; %u of these "
                            "were not measured%s",
                            c.taken, c.measured + c.unmeasured, c.unmeasured,
-                           c.unmeasured ? " (`berth calibrate` with this model and target does it)"
+                           c.unmeasured ? " (a calibration of this model for this target does it)"
                                         : ""));
     return BERTH_OK;
 }

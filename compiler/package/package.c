@@ -496,8 +496,7 @@ static berth_status make_steps(berth_packager *p) {
         if (kind == BERTH_OP_SEND || kind == BERTH_OP_RECEIVE)
             return berth_status_make(BERTH_UNSUPPORTED,
                                      "@main %ss values: it is one machine's part of a model, which "
-                                     "`berth opt` prints and "
-                                     "nothing here runs yet",
+                                     "can be printed and nothing here runs yet",
                                      berth_op_facts_get(kind)->name);
         if (kind != BERTH_OP_CALL && kind != BERTH_OP_DEVICE_COPY &&
             !berth_op_has(kind, BERTH_TRAIT_VIEW))

@@ -17,10 +17,12 @@ berth_status berth_vta_config_set(berth_vta_config *config, const char *name, ui
         return BERTH_OK;                                                                           \
     }
 #include "drivers/vta/config.def"
-    return berth_status_make(BERTH_NOT_FOUND,
-                             "a VTA's configuration has no %s; it has log_inp_width, ... (see "
-                             "`berth target show \"vta\"`)",
-                             name);
+    static const char names[] =
+#define LOG(member, standard, trace_name) " " #member
+#include "drivers/vta/config.def"
+        ;
+    return berth_status_make(BERTH_NOT_FOUND, "a VTA's configuration has no %s; it has%s", name,
+                             names);
 }
 
 bool berth_vta_config_equal(const berth_vta_config *a, const berth_vta_config *b) {

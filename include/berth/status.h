@@ -54,7 +54,9 @@ BERTH_API const char *berth_code_name(berth_code code);  // "NOT_FOUND"
 // change; later versions may add some, so leave out kinds that you do not know.
 typedef enum berth_remedy_kind {
     BERTH_REMEDY_DIMENSION = 1,  // an extent for the dimension `name` of the inputs
-    BERTH_REMEDY_INPUT = 2       // the input `name`, or its shape
+    BERTH_REMEDY_INPUT = 2,      // the input `name`, or its shape
+    BERTH_REMEDY_LOOK = 3  // at `name`: "tags" of targets, the model's "operations", a "plan" or a
+                           // "simulation", which need no code
 } berth_remedy_kind;
 
 typedef struct berth_remedy {

@@ -194,7 +194,8 @@ class BerthError(RuntimeError):
 
     code:    its name: "NOT_FOUND", "UNSUPPORTED", ... (include/berth/status.h)
     message: what is wrong, where, and what to do
-    remedies: what would help, [(kind, name)]: kind "dimension" (give the input dimension `name` an extent) or "input"
+    remedies: what would help, [(kind, name)]: kind "dimension" (give the input dimension `name` an extent), "input",
+              or "look" (at the "tags" of targets, the model's "operations", a "plan", a "simulation")
     """
 
     def __init__(self, code, message, remedies=()):
@@ -208,7 +209,7 @@ class BerthError(RuntimeError):
         return type(self), (self.code, self.message, self.remedies)
 
 
-_REMEDIES = {1: "dimension", 2: "input"}
+_REMEDIES = {1: "dimension", 2: "input", 3: "look"}
 
 
 def _remedies(status):

@@ -131,6 +131,8 @@ Test(npu_command, refuses) {
     berth_run_fails(text, 1, "there is no code generator for devices of kind npu (npu)");
     snprintf(text, sizeof(text), "run %s --target npu,cpu", make("conv"));
     berth_run_fails(text, 1, "there is no code generator for devices of kind npu (npu:0)");
+    // What else helps is worded by the command.
+    berth_run_fails(text, 1, "; `berth plan` plans without code; `berth simulate`");
     snprintf(text, sizeof(text), "rm -rf %s", folder);
     cr_expect_eq(system(text), 0);
 }

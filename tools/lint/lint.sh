@@ -69,6 +69,10 @@ while read -r hit; do say "$hit: an option of the command in a text of the libra
     # Here the option is the place that an error is at, as a field's path is in JSON.
     grep -vE '^(target/(parse|memory)|planner/pins)\.c:' | cut -d: -f1,2)
 
+while read -r hit; do say "$hit: the command in a text of the library: say the thing, or give a berth_remedy"; done \
+  < <(grep -rnE '"[^"]*`berth[ -]' base target memory ir artifact planner compiler devices executor toolkit api drivers --include='*.[ch]' --include='*.def' |
+    grep -vE '^drivers/[^/]+/command/|:[0-9]+: *//' | cut -d: -f1,2)
+
 # Outside of target/ and the drivers nobody asks for a kind of device by its name: what kinds are like is in target/kinds.def
 # (berth_device_kind_is_host, ...), and what serves one is in a table (.kind = "..."). Exceptions, each with its reason:
 #   compiler/external.c             the languages of external functions, a table from language to kind

@@ -10,7 +10,7 @@ const char *berth_vta_no_work(const berth_rules_question *q) {
         return berth_arena_printf(
             q->arena,
             "%s is not exact there: the model scales its 32-bit sums by floats, and a VTA stores 8 "
-            "bits and scales by shifts (`berth quantize --target vta` makes such models)",
+            "bits and scales by shifts (as in models that are quantised for it)",
             name);
     if (berth_dtype_is_float(result))
         return berth_arena_printf(q->arena, "%s of %s: a VTA has integers only", name,
