@@ -405,7 +405,7 @@ static void wait_for(berth_host_queue *queue, const berth_host_queue_entry *entr
         berth_semaphore_point wait = entry->points[i];
         if (berth_semaphore_query(wait.semaphore, NULL) < wait.value)
             atomic_fetch_add(&queue->host_wait_count, 1);
-        berth_semaphore_wait_promised(wait.semaphore, wait.value, queue->domain);
+        berth_semaphore_wait_promised(wait.semaphore, wait.value, queue->domain, queue->look_ns);
     }
 }
 

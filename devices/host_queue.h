@@ -50,6 +50,7 @@ typedef struct berth_host_queue {
     const berth_host_queue_ops *ops;
     const void
         *domain;  // (driver, where it has wait_native) queues with the same can wait for each other
+    int64_t look_ns;  // (driver) how long its thread looks for what it waits for before it sleeps
     berth_allocator allocator;
     atomic_uint native_wait_count, host_wait_count;  // so far, of other queues and the host
     pthread_t thread;  // once something was submitted that was not done at once

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/clock.h"
 #include "devices/sync.h"
@@ -138,16 +139,19 @@ static bool settled(berth_semaphore *semaphore, uint64_t value) {
     return atomic_load(&semaphore->value) >= value || atomic_load(&semaphore->failed);
 }
 
-// Looks for SPIN_NS, or until `deadline_ns`.
-static bool spin(berth_semaphore *semaphore, uint64_t value, int64_t deadline_ns) {
-    int64_t end_ns = berth_clock_ns() + SPIN_NS;
+// Looks for look_ns, or until `deadline_ns`; after SPIN_NS other threads of the core go first.
+static bool look(berth_semaphore *semaphore, uint64_t value, int64_t look_ns, int64_t deadline_ns) {
+    int64_t start_ns = berth_clock_ns(), now_ns = start_ns;
+    int64_t end_ns = start_ns + look_ns;
     if (end_ns > deadline_ns) end_ns = deadline_ns;
     do {
         for (int i = 0; i < SPINS_PER_CLOCK; ++i) {
             if (settled(semaphore, value)) return true;
             berth_devices__spin_hint();
         }
-    } while (berth_clock_ns() < end_ns);
+        if (now_ns - start_ns > SPIN_NS) sched_yield();
+        now_ns = berth_clock_ns();
+    } while (now_ns < end_ns);
     return false;
 }
 
@@ -174,7 +178,8 @@ berth_status berth_semaphore_wait(berth_semaphore *semaphore, uint64_t value, in
     if (!done && timeout_ns != 0) {
         int64_t now_ns = berth_clock_ns();
         int64_t deadline_ns = berth_clock_deadline_ns(now_ns, timeout_ns);
-        done = spin(semaphore, value, deadline_ns) || sleep_until(semaphore, value, deadline_ns);
+        done = look(semaphore, value, SPIN_NS, deadline_ns) ||
+               sleep_until(semaphore, value, deadline_ns);
     }
     if (!done)
         return berth_status_make(BERTH_DEADLINE_EXCEEDED,
@@ -231,8 +236,9 @@ void *berth_semaphore_promised(berth_semaphore *semaphore, uint64_t value, const
     return work;
 }
 
-void berth_semaphore_wait_promised(berth_semaphore *semaphore, uint64_t value, const void *domain) {
-    if (spin(semaphore, value, INT64_MAX)) return;
+void berth_semaphore_wait_promised(berth_semaphore *semaphore, uint64_t value, const void *domain,
+                                   int64_t look_ns) {
+    if (look(semaphore, value, look_ns > SPIN_NS ? look_ns : SPIN_NS, INT64_MAX)) return;
     atomic_fetch_add(&semaphore->sleeper_count, 1);
     for (;;) {
         unsigned seen = atomic_load(&semaphore->sequence);

@@ -66,7 +66,9 @@ void berth_semaphore_promise_remove(berth_semaphore *semaphore, berth_semaphore_
 // The work that will reach the value, as one more of its users; NULL = nobody promises that.
 void *berth_semaphore_promised(berth_semaphore *semaphore, uint64_t value, const void *domain,
                                atomic_uint **out_users);
-// Waits until the value is reached or promised to the domain, or the semaphore failed.
-void berth_semaphore_wait_promised(berth_semaphore *semaphore, uint64_t value, const void *domain);
+// Waits until the value is reached or promised to the domain, or the semaphore failed. Looks for
+// look_ns before it sleeps; at least as long as a sleep and wake-up cost.
+void berth_semaphore_wait_promised(berth_semaphore *semaphore, uint64_t value, const void *domain,
+                                   int64_t look_ns);
 
 #endif  // BERTH_DEVICES_SEMAPHORE_H_

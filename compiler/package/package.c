@@ -521,14 +521,18 @@ static bool is_over(berth_status status) {
     return berth_status_code(status) == BERTH_OUT_OF_MEMORY && status != berth_status_oom();
 }
 
-// Copies beside kernels need room: without them where it is too little, or little is wanted.
-static berth_status plan_with_transfers(berth_packager *p) {
+// Copies beside kernels, and devices of one memory beside each other, need room: without them where it
+// is too little, or little is wanted.
+static berth_status plan_with_room(berth_packager *p) {
     berth_storage *storages =
         berth_arena_copy(p->arena, p->storages.data, p->storages.count * sizeof(*storages));
     const berth_memory_report report = *p->report;
     const char *objective = p->pipeline->options->objective;
-    if (!objective || strcmp(objective, "memory") != 0) berth_packager__choose_transfers(p);
     bool any = false;
+    if (!objective || strcmp(objective, "memory") != 0) {
+        berth_packager__choose_transfers(p);
+        any = berth_packager__keep_beside(p);
+    }
     for (uint32_t i = 0; i < p->facts.count; ++i) any |= p->facts.data[i].apart;
     berth_status status = berth_packager__plan_memory(p);
     if (!any || !is_over(status)) return status;
@@ -543,7 +547,7 @@ static berth_status plan_with_transfers(berth_packager *p) {
 
 // What does not fit a budget is made to fit (fit_budget.h).
 static berth_status plan_memory(berth_packager *p) {
-    berth_status status = plan_with_transfers(p);
+    berth_status status = plan_with_room(p);
     if (!is_over(status) || p->target->executor != BERTH_EXECUTOR_GRAPH) return status;
     berth_status_free(status);
     return berth_packager__fit_budgets(p);

@@ -129,6 +129,11 @@ BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
 // lets their bytes live as long as that takes.
 void berth_packager__choose_transfers(berth_packager *packager);
 
+// package_queues.c: where devices share a memory, what one is predicted to use while another begins
+// something that need not come after it lives that much longer. Their bytes are then not the same:
+// the other would wait for bytes alone. Returns whether anything does.
+bool berth_packager__keep_beside(berth_packager *packager);
+
 // Sets pool and offset of every storage and tensor, makes the pools. Errors: OUT_OF_MEMORY when a
 // memory's capacity or budget is exceeded (names the largest tensors live at the peak and the
 // smallest capacity that would do).

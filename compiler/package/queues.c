@@ -1,4 +1,5 @@
 // The queues of a program, and what its steps wait for.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,9 @@
 // What a copy on a queue of its own costs besides: two more batches, and a wait between queues on
 // either side. An estimate.
 static const double queue_switch_ns = 20000;
+
+// How much later than predicted a step may end, as a part of the time until then.
+static const double spare_part = 0.25;
 
 typedef BERTH_VEC(berth_byte_range) range_list;
 
@@ -58,7 +62,7 @@ static bool is_written(const queuer *q, uint32_t space) {
 // Forgets all accesses; keys are numbers below `key_count`.
 static void start_tracking(queuer *q, uint32_t key_count) {
     berth_packager *p = q->p;
-    uint32_t spaces = p->pools.count;
+    uint32_t spaces = q->placed ? p->pools.count : p->storages.count;
     range_list *ranges = berth_arena_new_array(q->arena, range_list, spaces);
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         bytes held = bytes_of(q, t);
@@ -324,18 +328,116 @@ static void set_waits(queuer *q, uint32_t index) {
     step->waits = berth_arena_copy(p->arena, q->others, step->wait_count * sizeof(uint32_t));
 }
 
+// Queues, and the waits of all steps.
+static void order_steps(queuer *q) {
+    berth_packager *p = q->p;
+    make_queues(q);
+    if (p->queues.count < 2) return;
+    start_tracking(q, p->queues.count);
+    q->asked_at = berth_arena_new_array(q->arena, uint32_t, p->queues.count);
+    q->others = berth_arena_new_array(q->arena, uint32_t, p->queues.count);
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        set_waits(q, i);
+        record(q, i, p->steps.data[i].queue, i + 1);
+    }
+}
+
 berth_status berth_packager__order_queues(berth_packager *p) {
     queuer q = {.p = p, .arena = berth_arena_create_child(p->arena), .placed = true};
-    make_queues(&q);
-    if (p->queues.count > 1) {
-        start_tracking(&q, p->queues.count);
-        q.asked_at = berth_arena_new_array(q.arena, uint32_t, p->queues.count);
-        q.others = berth_arena_new_array(q.arena, uint32_t, p->queues.count);
-        for (uint32_t i = 0; i < p->steps.count; ++i) {
-            set_waits(&q, i);
-            record(&q, i, p->steps.data[i].queue, i + 1);
-        }
-    }
+    order_steps(&q);
     berth_arena_destroy(q.arena);
     return BERTH_OK;
+}
+
+// ---- bytes that queues would wait for -----------------------------------------------------------
+
+// The steps as they run where every value has bytes of its own.
+typedef struct timetable {
+    double *start_ns, *end_ns;  // per step
+    double *next_ns;            // [i]: the earliest start of step i and those behind it
+    uint32_t *done;  // [step * queues + queue]: steps that are done then, all before this
+} timetable;
+
+static timetable make_timetable(const queuer *q) {
+    const berth_packager *p = q->p;
+    uint32_t count = p->steps.count, queues = p->queues.count;
+    timetable t = {.start_ns = berth_arena_new_array(q->arena, double, count),
+                   .end_ns = berth_arena_new_array(q->arena, double, count),
+                   .next_ns = berth_arena_new_array(q->arena, double, (size_t)count + 1),
+                   .done = berth_arena_new_array(q->arena, uint32_t, (size_t)count * queues)};
+    uint32_t *latest = berth_arena_new_array(q->arena, uint32_t, queues);  // step + 1
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_program_step *step = &p->steps.data[i];
+        uint32_t *done = &t.done[(size_t)i * queues];
+        for (uint32_t w = 0; w <= step->wait_count; ++w) {
+            bool own = w == step->wait_count;
+            if (own && !latest[step->queue]) continue;
+            uint32_t before = own ? latest[step->queue] - 1 : step->waits[w];
+            const uint32_t *known = &t.done[(size_t)before * queues];
+            for (uint32_t k = 0; k < queues; ++k)
+                if (known[k] > done[k]) done[k] = known[k];
+            uint32_t *of = &done[p->steps.data[before].queue];
+            if (before + 1 > *of) *of = before + 1;
+            if (t.end_ns[before] > t.start_ns[i]) t.start_ns[i] = t.end_ns[before];
+        }
+        double ns =
+            step->kind == BERTH_STEP_COPY ? copy_ns(p, step) : berth_packager__kernel_ns(p, i);
+        t.end_ns[i] = t.start_ns[i] + ns;
+        latest[step->queue] = i + 1;
+    }
+    t.next_ns[count] = INFINITY;
+    for (uint32_t i = count; i-- > 0;) t.next_ns[i] = fmin(t.start_ns[i], t.next_ns[i + 1]);
+    return t;
+}
+
+// Per storage that is a workspace's: per queue, the last step that touches it, + 1.
+static uint32_t *find_last_uses(const queuer *q) {
+    const berth_packager *p = q->p;
+    uint32_t queues = p->queues.count;
+    uint32_t *last = berth_arena_new_array(q->arena, uint32_t, (size_t)p->storages.count * queues);
+    for (uint32_t i = 0; i < p->steps.count; ++i)
+        for (uint32_t b = 0; b < berth_packager__binding_count(p, i); ++b) {
+            uint32_t space = bytes_of(q, p->steps.data[i].bindings[b]).space;
+            last[(size_t)space * queues + p->steps.data[i].queue] = i + 1;
+        }
+    return last;
+}
+
+// Whether all that touches a storage (last: per queue) is done before a step, whenever that runs.
+static bool comes_after(const uint32_t *last, const uint32_t *done, uint32_t queues) {
+    for (uint32_t k = 0; k < queues; ++k)
+        if (last[k] > done[k]) return false;
+    return true;
+}
+
+bool berth_packager__keep_beside(berth_packager *p) {
+    queuer q = {.p = p, .arena = berth_arena_create_child(p->arena)};
+    bool any = false;
+    order_steps(&q);
+    uint32_t queues = p->queues.count;
+    if (queues > 1) {
+        timetable t = make_timetable(&q);
+        const uint32_t *last = find_last_uses(&q);
+        for (uint32_t i = 0; i < p->storages.count; ++i) {
+            berth_storage *s = &p->storages.data[i];
+            if (s->usage != BERTH_POOL_WORKSPACE || s->into != BERTH_NO_INDEX ||
+                s->first_step == BERTH_NO_INDEX || !is_shared_memory(p, s->place))
+                continue;
+            const uint32_t *own = &last[(size_t)i * queues];
+            double end_ns = 0;
+            for (uint32_t k = 0; k < queues; ++k)
+                if (own[k]) end_ns = fmax(end_ns, t.end_ns[own[k] - 1]);
+            end_ns += spare_part * end_ns + queue_switch_ns;
+            for (uint32_t k = s->last_step + 1; k < p->steps.count && t.next_ns[k] < end_ns; ++k)
+                if (t.start_ns[k] < end_ns &&
+                    !comes_after(own, &t.done[(size_t)k * queues], queues)) {
+                    s->last_step = k;
+                    any = true;
+                }
+        }
+    }
+    for (uint32_t i = 0; i < p->steps.count; ++i) p->steps.data[i].wait_count = 0;
+    p->queues.count = 0;
+    berth_arena_destroy(q.arena);
+    return any;
 }

@@ -240,6 +240,24 @@ static bool convert_concat(pass *p, berth_op_id id) {
     return true;
 }
 
+// What goes from one device of processor cores to another stays in the blocks that both have;
+// what the graph ends with, and what others read, is plain. Blocks wider than the reader's become
+// narrow ones before the copy.
+static bool convert_copy(pass *p, berth_op_id id) {
+    berth_op op = graph_of(p)->ops.data[id];
+    berth_op_id producer = graph_of(p)->values.data[op.inputs[0]].op;
+    int64_t block = berth_layout__block(p, op.inputs[0]);
+    int rank = type_of(p, op.inputs[0])->rank;
+    if (!block || producer == BERTH_NONE || !on_cpu(p, producer) ||
+        p->only_user[op.outputs[0]] == BERTH_NONE)
+        return false;
+    if (block > berth_layout__lanes(p, id)) block = BLOCK;
+    berth_str_id layout = berth_layout__blocked(p, rank, block);
+    berth_layout__set_input(p, id, 0, berth_layout__convert(p, op.inputs[0], layout, id, id));
+    berth_layout__set(p, op.outputs[0], layout);
+    return true;
+}
+
 // ---- matrices
 // -------------------------------------------------------------------------------------------------------
 
@@ -317,6 +335,8 @@ static berth_status convert(pass *p, berth_op_id id) {
             BERTH_TRY(berth_layout__pool(p, id, &done));
         else if (kind == BERTH_OP_CONCAT)
             done = convert_concat(p, id);
+        else if (kind == BERTH_OP_DEVICE_COPY)
+            done = convert_copy(p, id);
         else if (berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE))
             done = convert_elementwise(p, id);
         else if (kind == BERTH_OP_MATMUL || kind == BERTH_OP_GEMM)

@@ -10,6 +10,9 @@
 #include "base/clock.h"
 
 #define WORKER_SPIN_NS 20000
+// How long a pinned device looks for what it waits for: its cores are its own, and devices beside it
+// are waited for again and again.
+#define PINNED_LOOK_NS 200000
 #define MOVE_INTERVAL_NS 1000000  // workers that make way for several callers would only move
 
 // Large buffers start on pages, so that they can be put on a node; very large ones ask for huge
@@ -131,6 +134,7 @@ static berth_status cpu_queue_open(berth_device *device, berth_queue_kind kind,
         berth_free(device->allocator, queue, sizeof(*queue));
         return status;
     }
+    if (((const cpu_device *)device)->part.pinned) queue->base.look_ns = PINNED_LOOK_NS;
     *out_queue = &queue->base.base;
     return BERTH_OK;
 }

@@ -90,6 +90,31 @@ Test(queues, copies_stay_where_memory_is_short) {
     cr_expect_eq(transfers(plan(text, small)), 0);
 }
 
+// Two devices of one memory. cpu:1 reads %a while cpu:0 makes %c, which is not to wait for bytes: %a is
+// 4 MiB, and in the 16 MiB that are least, inputs and outputs among them, %c takes its place.
+Test(queues, devices_of_one_memory_do_not_wait_for_bytes) {
+    static const char text[] =
+        "%x: f32[1024,1024]) { %a = matmul(%x, %x) on cpu:0 %b = matmul(%a, %x) on cpu:1 "
+        "%c = matmul(%x, %x) on cpu:0 %d = matmul(%c, %x) on cpu:0 return %b, %d";
+    static const struct {
+        const char *target;
+        uint32_t waits;  // of %c
+    } cases[] = {
+        {"cpu -cores=1 -peak_flops.f32=1e11,cpu -cores=1 -peak_flops.f32=1e11", 0},
+        {"cpu -cores=1 -peak_flops.f32=1e11 -memory_capacity_bytes=16777216,"
+         "cpu -cores=1 -peak_flops.f32=1e11 -memory_capacity_bytes=16777216",
+         1},
+    };
+    for (int i = 0; i < 2; ++i) {
+        const berth_program *p = plan(text, cases[i].target);
+        const berth_program_step *c = NULL;
+        cr_assert_eq(p->step_count, 4);
+        for (uint32_t k = 1; k < 4 && !c; ++k)  // the second of cpu:0
+            if (p->steps[k].device == 0) c = &p->steps[k];
+        cr_expect_eq(c->wait_count, cases[i].waits, "target %d", i);
+    }
+}
+
 // A chain on two devices: a step waits for the one before it only.
 Test(queues, many_steps, .timeout = 60) {
     berth_strbuf text = berth_strbuf_make(arena);
