@@ -51,6 +51,7 @@ typedef struct berth_device_info {
     uint32_t compute_units;
     char features
         [384];       // for people: what kernels may use, and what is lacking; "" = nothing to say
+    char arch[32];   // what kernels are compiled for, as targets say it: "sm_90"; "" = not said
     bool is_cpu;     // the processor itself behind another interface (PoCL)
     bool lacks_f64;  // kernels cannot use 64-bit floats
     bool unified;    // works in the host's memory: buffers can be shared with the host. Always so,

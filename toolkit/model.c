@@ -55,7 +55,7 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
     job->devices[facts->device_count++] = (berth_machine_device){
         .kind = kind,
         .model = berth_arena_strdup(job->arena, info.name),
-        .arch = info.is_cpu ? facts->arch : "",
+        .arch = info.is_cpu ? facts->arch : berth_arena_strdup(job->arena, info.arch),
         .compute_units = info.compute_units,
         .lacks_f64 = info.lacks_f64,
         .uses_host_cores = info.is_cpu,

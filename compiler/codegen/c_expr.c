@@ -121,6 +121,17 @@ static bool ramp_step(const berth_c_printer *p, berth_buf buf, const berth_expr 
     return true;
 }
 
+bool berth_c_lane_places(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
+                         int lanes, berth_linear *out_first, int64_t *out_places) {
+    *out_first = lane_access(p, buf, indices, count, 0);
+    for (int l = 0; l < lanes; ++l) {
+        berth_linear at = lane_access(p, buf, indices, count, l);
+        if (!same_terms(p, out_first, &at)) return false;
+        out_places[l] = at.constant - out_first->constant;
+    }
+    return true;
+}
+
 // Whether the lanes of an access follow each other in memory with a constant step.
 static bool lane_step(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
                       int lanes, int64_t *out_step) {
@@ -147,16 +158,19 @@ const char *berth_c_offset(berth_c_printer *p, berth_buf buf, const berth_expr *
     return lane_offset(p, buf, indices, count, 0);
 }
 
-// The largest power of two, up to 64, that divides the offset of the first lane whatever the loops'
-// variables are.
-static void set_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count) {
-    if (!p->language->needs_alignment) return;
+int64_t berth_c_offset_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
+                                 int count) {
     berth_linear at = lane_access(p, buf, indices, count, 0);
     int64_t alignment = 64;
     while (at.constant % alignment) alignment /= 2;
     for (int i = 0; i < at.count; ++i)
         while (at.terms[i].coefficient % alignment) alignment /= 2;
-    p->access_alignment = alignment;
+    return alignment;
+}
+
+static void set_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count) {
+    if (p->language->needs_alignment)
+        p->access_alignment = berth_c_offset_alignment(p, buf, indices, count);
 }
 
 static bool has_ramp(const berth_c_printer *p, const berth_expr *indices, int count) {
@@ -188,6 +202,8 @@ static const char *load(berth_c_printer *p, berth_expr id, berth_expr_node node)
     berth_buf buf = node.load.buf;
     if (p->fn->bufs.data[buf].lanes > 1 || !has_ramp(p, indices, node.index_count))
         return scalar_load(p, buf, lane_offset(p, buf, indices, node.index_count, 0));
+    const char *fragment = p->language->fragment ? p->language->fragment(p, id) : NULL;
+    if (fragment) return fragment;
     int64_t step = 0;
     berth_c_value_type(p, (berth_dtype)node.dtype, node.lanes);
     if (lane_step(p, buf, indices, node.index_count, node.lanes, &step)) {
@@ -526,6 +542,27 @@ static const char *broadcast(berth_c_printer *p, berth_expr_node node) {
     return splat(p, dtype == BERTH_DTYPE_BOOL ? BERTH_DTYPE_I32 : dtype, scalar, node.lanes);
 }
 
+static bool is_fragment(const berth_c_printer *p, berth_expr id) {
+    const berth_expr_node *node = node_of(p, id);
+    return node->kind == BERTH_EXPR_LOAD ||
+           (node->kind == BERTH_EXPR_VAR && p->is_fragment[node->var]);
+}
+
+// An intrinsic of work-items together: its operands are fragments.
+static const char *together(berth_c_printer *p, berth_expr_node node,
+                            const berth_intrinsic_facts *facts) {
+    const char *b = is_fragment(p, node.b) ? berth_c_value(p, node.b) : NULL;
+    const char *c = is_fragment(p, node.c) ? berth_c_value(p, node.c) : NULL;
+    berth_c_value_type(p, facts->operands[0].dtype, facts->operands[0].lanes);
+    if (!b || !c)
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED,
+                                          "operands of %s that are no parts of tiles in the memory "
+                                          "of a group",
+                                          facts->name));
+    return berth_arena_printf(p->arena, "berth_%s(%s, %s, %s)", facts->name,
+                              berth_c_value(p, node.a), b, c);
+}
+
 static const char *intrinsic(berth_c_printer *p, berth_expr_node node) {
     const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node.op);
     if (!p->language->intrinsic_text(facts)) {
@@ -534,6 +571,7 @@ static const char *intrinsic(berth_c_printer *p, berth_expr_node node) {
         return "0";
     }
     p->intrinsics[node.op] = true;
+    if (p->language->fragment && facts->cuda) return together(p, node, facts);
     for (int i = 0; i < berth_intrinsic_operand_count(facts); ++i)
         berth_c_value_type(p, facts->operands[i].dtype, facts->operands[i].lanes);
     const char *a = berth_c_value(p, node.a);
@@ -662,6 +700,7 @@ static berth_expr without_rounding(const berth_c_printer *p, berth_dtype to, ber
 }
 
 void berth_c_store(berth_c_printer *p, berth_stmt id) {
+    if (p->copies_async && p->language->copy_async(p, id)) return;
     if (p->language->half_bits && berth_c_store_bits(p, id)) return;
     berth_stmt_node node = p->fn->stmts.data[id];
     node.value = without_rounding(p, p->fn->bufs.data[node.buf].dtype, node.value);

@@ -130,7 +130,13 @@ static void print_let(berth_c_printer *p, const berth_stmt_node *node) {
     const berth_expr_node value = p->fn->exprs.data[node->value];
     p->loop_depth[node->var] = p->open_loops;
     berth_c_begin_statement(p, &node->value, 1);
-    if (info->is_index) {
+    const char *fragment = value.kind == BERTH_EXPR_LOAD && value.lanes > 1 && p->language->fragment
+                               ? p->language->fragment(p, node->value)
+                               : NULL;
+    if (fragment) {
+        p->is_fragment[node->var] = true;
+        berth_c_line(p, "const auto %s = %s;", name, fragment);
+    } else if (info->is_index) {
         berth_c_line(p, "const %s %s = %s;", p->language->index_type, name,
                      berth_c_index(p, node->value));
     } else {
@@ -187,6 +193,7 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
     case BERTH_STMT_IF: print_if(p, &node, scratch_bytes, stack_bytes); break;
     case BERTH_STMT_ALLOC: print_alloc(p, node.buf, scratch_bytes, stack_bytes); break;
     case BERTH_STMT_BARRIER:
+        if (p->copies_async) berth_c_line(p, "%s", p->language->before_barrier);
         if (p->language->barrier)
             berth_c_line(p, "%s", p->language->barrier);
         else
@@ -233,6 +240,7 @@ berth_c_printer *berth_c_printer_create(const berth_tfn *fn, const berth_c_langu
     p->out = berth_strbuf_make(arena);
     p->ranges = berth_ranges_collect(p->fn);
     p->loop_depth = berth_arena_new_array(arena, uint32_t, fn->vars.count + 1);
+    p->is_fragment = berth_arena_new_array(arena, bool, fn->vars.count + 1);
     p->memo_count = fn->exprs.count;
     p->memo = berth_arena_new_array(arena, const char *, fn->exprs.count + 1);
     p->uses = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1);

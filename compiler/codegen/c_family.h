@@ -58,10 +58,17 @@ typedef struct berth_c_language {
     void (*after_vector_let)(berth_c_printer *p, const char *name, int bytes);  // (optional)
     // The function berth_<name> of an intrinsic; NULL = the language lacks it.
     const char *(*intrinsic_text)(const berth_intrinsic_facts *facts);
+    // (optional) Text of a vector load as an operand of an intrinsic that work-items compute together;
+    // NULL: it is none.
+    const char *(*fragment)(berth_c_printer *p, berth_expr load);
+    // (optional) Prints a store as a copy that goes on by itself until a barrier; false: it is none.
+    bool (*copy_async)(berth_c_printer *p, berth_stmt store);
     bool half_vectors;     // vector_load and vector_store convert f16 and bf16
     bool half_bits;        // f16 and bf16 are stored as integers
     bool needs_alignment;  // they look at access_alignment
     const char *barrier;   // statement text; NULL = unsupported
+    // (optional) In front of it where the kernel has copies that go on by themselves.
+    const char *before_barrier;
     uint32_t
         stack_limit_bytes;  // private buffers of a nest beyond it go to scratch; 0 = no scratch
 } berth_c_language;
@@ -102,6 +109,8 @@ struct berth_c_printer {
     BERTH_VEC(berth_func_id) callees;      // external functions that are called, each once
     BERTH_VEC(uint32_t) vector_types;      // dtype << 16 | lanes, each once
     bool intrinsics[BERTH_INTRINSIC_END];  // used
+    bool *is_fragment;                     // by variable: a let printed by language->fragment
+    bool copies_async;                     // the nest has such copies
     berth_stmt nest;                       // being printed
     berth_kernel_source *kernel;           // of the nest: languages with work-groups set its grid
     bool marks_numbers;                    // the text is a template (codegen/template.h)
@@ -165,6 +174,15 @@ void berth_c_end_statement(berth_c_printer *p);
 void berth_c_store(berth_c_printer *p, berth_stmt id);
 // The element offset of an access, of scalars.
 const char *berth_c_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count);
+
+// Where every lane of an access lies, in elements from the first one, whose place is *out_first. False:
+// their distances are not known.
+bool berth_c_lane_places(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
+                         int lanes, berth_linear *out_first, int64_t *out_places);
+// The largest power of two, up to 64, that divides the offset of the first lane whatever the loops'
+// variables are.
+int64_t berth_c_offset_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
+                                 int count);
 
 // c_call.c: a call of external code, and the sources of what was called, in front of the kernels.
 void berth_c_call(berth_c_printer *p, berth_stmt id);

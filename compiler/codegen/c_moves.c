@@ -83,7 +83,8 @@ static const char *address(berth_c_printer *p, const access *a, berth_var along,
 static bool in_memory(const berth_c_printer *p, berth_buf buf) {
     const berth_buf_info *info = &p->fn->bufs.data[buf];
     return info->lanes == 1 &&
-           (info->scope == BERTH_SCOPE_PARAM || info->scope == BERTH_SCOPE_WORKSPACE);
+           (info->scope == BERTH_SCOPE_PARAM || info->scope == BERTH_SCOPE_WORKSPACE ||
+            info->scope == BERTH_SCOPE_LOCAL);
 }
 
 bool berth_c_print_moves(berth_c_printer *p, const berth_stmt_node *loop) {

@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/c_groups.h"
 #include "compiler/codegen/c_preamble.h"
+#include "compiler/codegen/cuda_fragments.h"
 #include "compiler/codegen/kernel_facts.h"
 
 // Most blocks along y and z, and along x (CUDA C++ Programming Guide, "Technical Specifications per
@@ -69,6 +70,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     bool flat = grid_count > 0 || !berth_kernel_has_group_loops(p->fn, p->nest);
     uint32_t threads = flat ? words.flat_group_size
                             : shape.group_size[0] * shape.group_size[1] * shape.group_size[2];
+    p->copies_async = berth_cuda_has_fragments(p->fn, p->nest);
     words.kernel =
         berth_arena_printf(p->arena, "extern \"C\" __global__ void __launch_bounds__(%u)", threads);
     berth_c_groups_open(p, kernel, grid, grid_count, &words);
@@ -173,8 +175,43 @@ static const char *vector_lane(berth_c_printer *p, const char *name, int lane) {
 // ---- the language -------------------------------------------------------------------------------
 
 static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
-    (void)facts;
-    return NULL;
+    return facts->cuda;
+}
+
+// A copy of elements of device memory to the memory of the group, as they are: 4, 8 or 16 bytes at
+// once, by the copy engine of the multiprocessor (cp.async).
+static bool copy_async(berth_c_printer *p, berth_stmt id) {
+    const berth_stmt_node store = p->fn->stmts.data[id];
+    const berth_expr_node load = p->fn->exprs.data[store.value];
+    const berth_buf_info *to = &p->fn->bufs.data[store.buf];
+    if (load.kind != BERTH_EXPR_LOAD || to->scope != BERTH_SCOPE_LOCAL) return false;
+    const berth_buf_info *from = &p->fn->bufs.data[load.load.buf];
+    bool in_device = from->scope == BERTH_SCOPE_PARAM || from->scope == BERTH_SCOPE_WORKSPACE;
+    int64_t size = (int64_t)berth_dtype_size_bytes(to->dtype), bytes = size * load.lanes;
+    if (!in_device || from->dtype != to->dtype || (bytes != 4 && bytes != 8 && bytes != 16))
+        return false;
+    berth_expr indices[2][BERTH_MAX_RANK];
+    memcpy(indices[0], berth_tfn_store_indices(p->fn, id), store.index_count * sizeof(berth_expr));
+    memcpy(indices[1], berth_tfn_load_indices(p->fn, store.value),
+           load.index_count * sizeof(berth_expr));
+    const berth_buf bufs[] = {store.buf, load.load.buf};
+    const int counts[] = {store.index_count, load.index_count};
+    const char *places[2];
+    for (int side = 0; side < 2; ++side) {
+        berth_linear first;
+        int64_t lanes[16];
+        if (!berth_c_lane_places(p, bufs[side], indices[side], counts[side], load.lanes, &first,
+                                 lanes) ||
+            berth_c_offset_alignment(p, bufs[side], indices[side], counts[side]) * size % bytes)
+            return false;
+        for (int l = 0; l < load.lanes; ++l)
+            if (lanes[l] != l) return false;
+        places[side] =
+            berth_arena_printf(p->arena, "%s + %s", berth_c_buffer_name(p, bufs[side]),
+                               berth_c_offset(p, bufs[side], indices[side], counts[side]));
+    }
+    berth_c_line(p, "berth_copy_async<%lld>(%s, %s);", (long long)bytes, places[0], places[1]);
+    return true;
 }
 
 #define LANGUAGE(index, bits)                                                                      \
@@ -186,7 +223,9 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
         .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .half_vectors = true,        \
-        .needs_alignment = true, .barrier = "__syncthreads();",                                    \
+        .half_bits = true, .needs_alignment = true, .barrier = "__syncthreads();",                 \
+        .fragment = berth_cuda_fragment, .copy_async = copy_async,                                 \
+        .before_barrier = "berth_copies_wait<0>();",                                               \
     }
 static const berth_c_language narrow = LANGUAGE("int", 32);
 static const berth_c_language wide = LANGUAGE("long", 64);
@@ -198,7 +237,10 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
         berth_c_printer_create(fn, berth_kernel_fits_narrow(fn) ? &narrow : &wide, arena);
     berth_kernel_source *kernels = NULL;
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
-    out_result->source = berth_strbuf_text(&p->out);
+    berth_strbuf whole = berth_strbuf_make(arena);
+    berth_c_add_intrinsics(p, &whole);
+    berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
+    out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;
     return BERTH_OK;
 }

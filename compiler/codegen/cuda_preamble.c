@@ -1,6 +1,7 @@
 // Text of the helper functions of generated CUDA C. Nothing is included: NVRTC has no headers of its
 // own, and declares the mathematical functions itself.
 #include "compiler/codegen/c_preamble.h"
+#include "compiler/codegen/cuda_fragments.h"
 
 // clang-format off
 static const char head[] =
@@ -147,4 +148,5 @@ void berth_cuda_preamble(berth_strbuf *out) {
     berth_strbuf_add(out, vectors);
     berth_strbuf_add(out, lanes);
     berth_strbuf_add(out, narrow_vectors);
+    berth_cuda_fragments_preamble(out);
 }

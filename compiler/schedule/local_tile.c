@@ -179,7 +179,7 @@ static bool fuse_columns(berth_local_plan *p) {
     return fused && berth_reduction_parse(p->fn, p->nest.body, &p->reduction) && classify(p);
 }
 
-static bool analyse(berth_local_plan *p) {
+bool berth_local__analyse(berth_local_plan *p) {
     if (!berth_reduction_parse(p->fn, p->nest.body, &p->reduction)) return false;
     berth_dtype dtype = p->fn->bufs.data[p->reduction.acc].dtype;
     const berth_expr_node *init = &p->fn->exprs.data[p->reduction.init];
@@ -502,15 +502,10 @@ static berth_stmt work_item(berth_local_plan *p) {
     return berth_local__take(p, 0);
 }
 
-static berth_stmt build(berth_local_plan *p) {
+berth_stmt berth_local__groups(berth_local_plan *p, berth_stmt group, int64_t rows,
+                               int64_t columns) {
     berth_tfn *fn = p->fn;
-    declare(p);
-    berth_stmt item = work_item(p);
-    item = loop(p, p->item_x, p->local_x, BERTH_LOOP_LOCAL_X, item);
-    item = loop(p, p->item_y, p->local_y, BERTH_LOOP_LOCAL_Y, item);
-    berth_stmt group[] = {berth_tfn_alloc(fn, p->row_tile), berth_tfn_alloc(fn, p->column_tile),
-                          item};
-    berth_nest outer = {.body = berth_tfn_seq(fn, group, 3)};
+    berth_nest outer = {.body = group};
     for (int i = 0; i < p->batch.count; ++i) {
         outer.loops[outer.count] = p->batch.loops[i];
         outer.loops[outer.count++].kind = BERTH_LOOP_GROUP_Z;
@@ -522,16 +517,29 @@ static berth_stmt build(berth_local_plan *p) {
             return 0;
         }
     }
-    int64_t rows = ceil_div(p->rows.extent, p->local_y * p->tile_rows);
-    int64_t columns = ceil_div(p->columns.extent, p->local_x);
     outer.loops[outer.count++] = (berth_nest_loop){p->group_y, rows, BERTH_LOOP_GROUP_Y};
     outer.loops[outer.count++] = (berth_nest_loop){p->group_x, columns, BERTH_LOOP_GROUP_X};
     return berth_nest_emit(fn, &outer);
 }
 
+static berth_stmt build(berth_local_plan *p) {
+    berth_tfn *fn = p->fn;
+    declare(p);
+    berth_stmt item = work_item(p);
+    item = loop(p, p->item_x, p->local_x, BERTH_LOOP_LOCAL_X, item);
+    item = loop(p, p->item_y, p->local_y, BERTH_LOOP_LOCAL_Y, item);
+    berth_stmt group[] = {berth_tfn_alloc(fn, p->row_tile), berth_tfn_alloc(fn, p->column_tile),
+                          item};
+    return berth_local__groups(p, berth_tfn_seq(fn, group, 3),
+                               ceil_div(p->rows.extent, p->local_y * p->tile_rows),
+                               ceil_div(p->columns.extent, p->local_x));
+}
+
 berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
                             const berth_local_tile_limits *limits) {
     berth_local_plan p = {.fn = fn, .nest = *nest, .one_by_one = limits->one_by_one};
-    if (!berth_nest_is_independent(fn, nest) || !analyse(&p) || !choose_sizes(&p, limits)) return 0;
+    if (!berth_nest_is_independent(fn, nest) || !berth_local__analyse(&p) ||
+        !choose_sizes(&p, limits))
+        return 0;
     return build(&p);
 }

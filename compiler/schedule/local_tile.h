@@ -1,4 +1,4 @@
-// Parts of berth_local_tile (private to compiler/schedule).
+// Parts of berth_local_tile, which berth_matrix_tile shares (private to compiler/schedule).
 #ifndef BERTH_COMPILER_SCHEDULE_LOCAL_TILE_H_
 #define BERTH_COMPILER_SCHEDULE_LOCAL_TILE_H_
 
@@ -53,6 +53,12 @@ void berth_local__emit(berth_local_plan *p, berth_stmt stmt);
 berth_stmt berth_local__take(berth_local_plan *p, uint32_t first);  // what was emitted since
 berth_expr berth_local__column_block(const berth_local_plan *p);    // first column of the vector
 bool berth_local__is_ragged(const berth_local_plan *p);  // vectors at the end are not whole
+
+// Fills reduction, row_value, column_value and the loops of fn and nest; false: the nest has no such form.
+bool berth_local__analyse(berth_local_plan *p);
+// The grid around what one group does: group_y, group_x, and the batch along z. 0: refused.
+berth_stmt berth_local__groups(berth_local_plan *p, berth_stmt group, int64_t rows,
+                               int64_t columns);
 
 // local_stage.c: statements of one work-item that fill its share of the two tiles.
 void berth_local__stage(berth_local_plan *p, berth_var step);

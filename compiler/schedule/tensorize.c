@@ -60,7 +60,8 @@ static bool has_all(const berth_target *target, const char *from, const char *to
         if (length >= sizeof(name)) return false;
         memcpy(name, from, length);
         name[length] = 0;
-        if (!berth_target_has_feature(target, name)) return false;
+        if (!berth_target_has_feature(target, name) && strcmp(target->arch, name) != 0)
+            return false;
         from += length + 1;
     }
     return true;

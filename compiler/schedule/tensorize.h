@@ -20,7 +20,7 @@ int64_t berth_intrinsic_depth(berth_intrinsic id);
 // Elements of what is multiplied by the weights from one of those iterations to the next.
 int64_t berth_intrinsic_step(berth_intrinsic id);
 
-// Whether a target's features include what an intrinsic needs.
+// Whether a target's features include what an intrinsic needs, or its architecture is that.
 bool berth_intrinsic_serves(berth_intrinsic id, const berth_target *target);
 
 // `update` (which reads the scalar register `acc`) for all iterations of `lane` and `depth` at

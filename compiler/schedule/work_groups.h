@@ -5,6 +5,7 @@
 #define BERTH_COMPILER_SCHEDULE_WORK_GROUPS_H_
 
 #include "compiler/schedule/nest.h"
+#include "target/target.h"
 
 // The outermost parallel loops as work-groups of one work-item each (loops beyond the third are
 // fused outwards). `stmt` itself when there are none.
@@ -31,6 +32,15 @@ typedef struct berth_local_tile_limits {
 //   section 5. O(rows of a tile) statements.
 berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
                             const berth_local_tile_limits *limits);
+
+// The same on the matrix units of a device (intrinsics of fragments, ir/tensor/intrinsics.def): operands
+// of a type that these take stay as they are while they are staged, in several tiles in turns, so that
+// the next are copied while one is computed with; a warp of 32 work-items computes 16 x 8 results per
+// instruction, and as many of these side by side as `rows` and `columns` say. 0 also where the target
+// has no such units for the types.
+//   See A. Kerr et al., "CUTLASS: Fast Linear Algebra in CUDA C++" (2017). O(rows * columns) statements.
+berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
+                             const berth_local_tile_limits *limits, const berth_target *target);
 
 // A nest whose body has sums (also products, minima, maxima) along loops of its own, as those of reductions, softmax and
 // normalisations, with a group for every iteration of the nest: work-items take the terms in turns, neighbours in memory

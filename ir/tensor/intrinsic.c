@@ -12,13 +12,14 @@
         }                                                                                          \
     }
 static const berth_intrinsic_facts table[BERTH_INTRINSIC_COUNT] = {
-#define BERTH_INTRINSIC(id, name_, needs_, operands_, reference_, c_, opencl_)                     \
+#define BERTH_INTRINSIC(id, name_, needs_, operands_, reference_, c_, opencl_, cuda_)              \
     [BERTH_INTRINSIC_##id] = {.name = name_,                                                       \
                               .needs = needs_,                                                     \
                               .operands = operands_,                                               \
                               .reference = reference_,                                             \
                               .c = c_,                                                             \
-                              .opencl = opencl_},
+                              .opencl = opencl_,                                                   \
+                              .cuda = cuda_},
 #include "ir/tensor/intrinsics.def"
 };
 

@@ -37,6 +37,7 @@ typedef struct berth_intrinsic_facts {
     const char *reference;
     const char *c;  // text of the function berth_<name>; NULL = the language lacks it
     const char *opencl;
+    const char *cuda;  // work-items of a warp compute it together; see intrinsics.def
 } berth_intrinsic_facts;
 
 // NULL: there is no such intrinsic.

@@ -3,12 +3,29 @@
 #include "tests/lower/op_case.h"
 
 #define CASE(text) text,
-static const char *const cases[] = {
+static const char *const operators[] = {
 #include "tests/lower/cases.def"
 };
 #undef CASE
+#define CASE(text, instruction) text,
+static const char *const matrices[] = {
+#include "tests/cuda/matrix_cases.def"
+};
+#undef CASE
+#define CASE(text, instruction) instruction,
+static const char *const matrix_instructions[] = {
+#include "tests/cuda/matrix_cases.def"
+};
+#undef CASE
 
-enum { case_count = sizeof(cases) / sizeof(cases[0]) };
+cuda_images cuda_images_of_operators(void) {
+    return (cuda_images){.cases = operators, .case_count = sizeof(operators) / sizeof(*operators)};
+}
+
+cuda_images cuda_images_of_matrices(const char *const **instructions) {
+    if (instructions) *instructions = matrix_instructions;
+    return (cuda_images){.cases = matrices, .case_count = sizeof(matrices) / sizeof(*matrices)};
+}
 
 const char *cuda_images_prefix(int index, berth_arena *arena) {
     return berth_arena_printf(arena, "c%d", index);
@@ -18,20 +35,20 @@ static berth_status print_image(const berth_target *target, int first, berth_are
                                 cuda_images *images) {
     berth_codegen_unit units[CASES_PER_IMAGE];
     berth_codegen_job job = {.target = target, .units = units, .arena = arena};
-    for (int i = first; i < case_count && i < first + CASES_PER_IMAGE; ++i) {
+    for (int i = first; i < images->case_count && i < first + CASES_PER_IMAGE; ++i) {
         const berth_tfn *fn = NULL;
         berth_codegen_result *code = berth_arena_new(arena, berth_codegen_result);
-        BERTH_TRY(
-            berth_status_prefix(op_case_schedule(cases[i], target, arena, &fn), "%s", cases[i]));
+        BERTH_TRY(berth_status_prefix(op_case_schedule(images->cases[i], target, arena, &fn), "%s",
+                                      images->cases[i]));
         berth_status status =
             berth_codegen_cuda.print(fn, cuda_images_prefix(i, arena), arena, code);
         if (berth_status_code(status) == BERTH_UNSUPPORTED) images->refused++;
         if (berth_status_code(status) == BERTH_UNSUPPORTED)
             berth_status_free(status);
         else if (status)
-            return berth_status_prefix(status, "%s", cases[i]);
+            return berth_status_prefix(status, "%s", images->cases[i]);
         else
-            units[job.count++] = (berth_codegen_unit){.label = cases[i], .code = code};
+            units[job.count++] = (berth_codegen_unit){.label = images->cases[i], .code = code};
     }
     berth_codegen_bytes bytes;
     BERTH_TRY(berth_codegen_cuda.finish(&job, &bytes));
@@ -40,9 +57,8 @@ static berth_status print_image(const berth_target *target, int first, berth_are
 }
 
 berth_status cuda_images_print(const berth_target *target, berth_arena *arena,
-                               cuda_images *out_images) {
-    *out_images = (cuda_images){.cases = cases, .case_count = case_count};
-    for (int first = 0; first < case_count; first += CASES_PER_IMAGE)
-        BERTH_TRY(print_image(target, first, arena, out_images));
+                               cuda_images *images) {
+    for (int first = 0; first < images->case_count; first += CASES_PER_IMAGE)
+        BERTH_TRY(print_image(target, first, arena, images));
     return BERTH_OK;
 }

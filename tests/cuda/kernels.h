@@ -1,4 +1,5 @@
-// The kernels of every operator case of tests/lower/cases.def as CUDA C, in images of many cases each.
+// The kernels of operator cases as CUDA C, in images of many cases each: those of tests/lower/cases.def,
+// and those for matrix units.
 #ifndef BERTH_TESTS_CUDA_KERNELS_H_
 #define BERTH_TESTS_CUDA_KERNELS_H_
 
@@ -15,9 +16,12 @@ typedef struct cuda_images {
     int refused;  // cases whose printing is UNSUPPORTED
 } cuda_images;
 
-// Prints all cases, scheduled for the target, in the arena.
-berth_status cuda_images_print(const berth_target *target, berth_arena *arena,
-                               cuda_images *out_images);
+// The cases of tests/lower, or of matrix_cases.def, without sources. instructions: (optional) those that
+// the cases of the latter shall use.
+cuda_images cuda_images_of_operators(void);
+cuda_images cuda_images_of_matrices(const char *const **instructions);
+// Prints the cases, scheduled for the target, in the arena.
+berth_status cuda_images_print(const berth_target *target, berth_arena *arena, cuda_images *images);
 // The prefix of the entries of a case.
 const char *cuda_images_prefix(int index, berth_arena *arena);
 

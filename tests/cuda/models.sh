@@ -17,7 +17,7 @@ fail() {
 compile() {
   local name=$1 log=$work/log
   shift
-  "$berth" build "$@" --target cuda -o "$work/$name.berth" >"$log" 2>&1 || { fail "build $name: $(tail -1 "$log")"; return; }
+  "$berth" build "$@" --target "cuda -arch=sm_80" -o "$work/$name.berth" >"$log" 2>&1 || { fail "build $name: $(tail -1 "$log")"; return; }
   "$berth" inspect "$work/$name.berth" --extract="$work/$name" >/dev/null || { fail "inspect $name"; return; }
   for text in "$work/$name"/image/*.cu; do
     [ -x "$nvcc" ] || { skipped=$((skipped + 1)); continue; }

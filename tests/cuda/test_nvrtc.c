@@ -27,15 +27,24 @@ static void compile(const char *source, const char *architecture) {
     (void)nvrtc.nvrtcDestroyProgram(&program);
 }
 
-static void compile_cases(const berth_target *target) {
+static void compile_images(const berth_target *target, cuda_images images, bool both) {
     berth_arena *arena = NULL;
-    cuda_images images;
     cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
     berth_status status = cuda_images_print(target, arena, &images);
     cr_assert(!status, "%s", berth_status_message(status));
-    for (int i = 0; i < images.count; ++i)
-        compile(images.sources[i], i % 2 ? "--gpu-architecture=sm_80" : "--gpu-architecture=sm_90");
+    for (int i = 0; i < images.count; ++i) {
+        if (both || i % 2) compile(images.sources[i], "--gpu-architecture=sm_80");
+        if (both || !(i % 2)) compile(images.sources[i], "--gpu-architecture=sm_90");
+    }
     berth_arena_destroy(arena);
+}
+
+static void compile_operators(const berth_target *target) {
+    compile_images(target, cuda_images_of_operators(), false);
+}
+
+static void compile_matrices(const berth_target *target) {
+    compile_images(target, cuda_images_of_matrices(NULL), true);
 }
 
 Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
@@ -46,6 +55,7 @@ Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
         berth_status_free(status);
         cr_skip("there is no NVRTC");
     }
-    with_target("cuda", compile_cases);
+    with_target("cuda", compile_operators);
+    with_target("cuda -arch=sm_80", compile_matrices);
     berth_dynlib_abandon(nvrtc.library);
 }

@@ -53,6 +53,154 @@ static inline float __int_as_float(int32_t bits) {
     return __uint_as_float((uint32_t)bits);
 }
 
+// ---- warps --------------------------------------------------------------------------------------
+// What the threads of a warp do together. All threads of a block come by, or the block has diverged;
+// each puts its part down, and takes from those of its warp once all have. Written from the PTX ISA
+// (sections "ldmatrix", "Matrix Fragments for mma.m16n8k16" and "for mma.m16n8k32", "cp.async"), apart
+// from what the compiler knows of fragments.
+
+#define BERTH_EMULATED 1
+
+struct berth_emulated_part {
+    const void *row;
+    uint32_t a[4], b[2];
+    const void *operation;
+};
+static thread_local berth_emulated_part berth_parts[1024];
+
+static inline int berth_emulated_thread() {
+    return (int)(threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z));
+}
+// The parts of the warp, once all threads have put down theirs; berth_emulated_done behind the last use.
+static inline const berth_emulated_part *berth_emulated_together(berth_emulated_part own) {
+    const int thread = berth_emulated_thread();
+    berth_parts[thread] = own;
+    __syncthreads();
+    const berth_emulated_part *warp = berth_parts + thread / 32 * 32;
+    for (int i = 0; i < 32; ++i)
+        if (warp[i].operation != own.operation) __builtin_trap();  // the warp has diverged
+    return warp;
+}
+static inline void berth_emulated_done() {
+    __syncthreads();
+}
+
+// ldmatrix: thread 8 m + i has the address of row i of the m-th matrix of 8 x 8 elements of 16 bits;
+// thread i gets elements i % 4 * 2 and the next one of row i / 4, or, transposed, of column i / 4.
+static inline void berth_emulated_ldmatrix(uint32_t *r, const void *row, int count, bool across) {
+    static const char operation = 0;
+    const int lane = berth_emulated_thread() % 32;
+    if ((uintptr_t)row % 16) __builtin_trap();  // ldmatrix takes rows at multiples of 16 bytes
+    const berth_emulated_part *warp = berth_emulated_together({row, {}, {}, &operation});
+    for (int m = 0; m < count; ++m) {
+        uint16_t two[2];
+        for (int e = 0; e < 2; ++e) {
+            const int i = lane / 4, j = lane % 4 * 2 + e;
+            const uint16_t *from = (const uint16_t *)warp[8 * m + (across ? j : i)].row;
+            two[e] = from[across ? i : j];
+        }
+        memcpy(&r[m], two, 4);
+    }
+    berth_emulated_done();
+}
+static inline void berth_warp_load_4(uint32_t *r, const void *row) {
+    berth_emulated_ldmatrix(r, row, 4, false);
+}
+static inline void berth_warp_load_4_across(uint32_t *r, const void *row) {
+    berth_emulated_ldmatrix(r, row, 4, true);
+}
+static inline void berth_warp_load_2(uint32_t *r, const void *row) {
+    berth_emulated_ldmatrix(r, row, 2, false);
+}
+static inline void berth_warp_load_2_across(uint32_t *r, const void *row) {
+    berth_emulated_ldmatrix(r, row, 2, true);
+}
+
+static inline float berth_emulated_value(_Float16 x) {
+    return (float)x;
+}
+static inline int32_t berth_emulated_value(int8_t x) {
+    return x;
+}
+static inline int32_t berth_emulated_value(uint8_t x) {
+    return x;
+}
+struct berth_emulated_bf16 {
+    uint16_t bits;
+};
+static inline float berth_emulated_value(berth_emulated_bf16 x) {
+    return __uint_as_float((uint32_t)x.bits << 16);
+}
+
+// mma.sync of m16n8k16 (elements of 16 bits) and m16n8k32 (8 bits). With group = lane / 4 and
+// place = lane % 4, register r of A has row group + 8 (r % 2), and from term 4 bytes * place + 16 bytes *
+// (r / 2) on; register r of B column group, from term 4 bytes * place + 16 bytes * r on; element e of C
+// row group + 8 (e / 2), column 2 place + e % 2.
+template <typename A, typename B, typename C>
+static void berth_emulated_mma(C *c, const uint32_t *a, const uint32_t *b) {
+    static const char operation = 0;
+    const int lane = berth_emulated_thread() % 32, depth = 32 / (int)sizeof(A);
+    const berth_emulated_part *warp =
+        berth_emulated_together({nullptr, {a[0], a[1], a[2], a[3]}, {b[0], b[1]}, &operation});
+    for (int e = 0; e < 4; ++e) {
+        const int row = lane / 4 + 8 * (e / 2), column = lane % 4 * 2 + e % 2;
+        for (int k = 0; k < depth; ++k) {
+            const int byte = k * (int)sizeof(A), place = byte % 16 / 4, within = byte % 4;
+            A x;
+            B y;
+            memcpy(&x, (const char *)&warp[row % 8 * 4 + place].a[row / 8 + byte / 16 * 2] + within,
+                   sizeof(x));
+            memcpy(&y, (const char *)&warp[column * 4 + place].b[byte / 16] + within, sizeof(y));
+            c[e] += berth_emulated_value(x) * berth_emulated_value(y);
+        }
+    }
+    berth_emulated_done();
+}
+#define BERTH_EMULATED_MMA(NAME, A, B, C)                                                          \
+    static inline void berth_warp_mma_##NAME(C *c, const uint32_t *a, const uint32_t *b) {         \
+        berth_emulated_mma<A, B>(c, a, b);                                                         \
+    }
+BERTH_EMULATED_MMA(f16_f16, _Float16, _Float16, float)
+BERTH_EMULATED_MMA(bf16_bf16, berth_emulated_bf16, berth_emulated_bf16, float)
+BERTH_EMULATED_MMA(i8_i8, int8_t, int8_t, int32_t)
+BERTH_EMULATED_MMA(u8_u8, uint8_t, uint8_t, int32_t)
+BERTH_EMULATED_MMA(u8_i8, uint8_t, int8_t, int32_t)
+BERTH_EMULATED_MMA(i8_u8, int8_t, uint8_t, int32_t)
+
+// cp.async: nothing is copied before the thread waits for it, as late as the language allows.
+struct berth_emulated_copy {
+    void *to;
+    const void *from;
+    int bytes, group;
+};
+enum { berth_emulated_most_copies = 256 };
+struct berth_emulated_copies {
+    berth_emulated_copy all[berth_emulated_most_copies];
+    int count, group;
+};
+static thread_local berth_emulated_copies berth_copies[1024];
+
+template <int BYTES> static inline void berth_copy_async(void *to, const void *from) {
+    berth_emulated_copies *copies = &berth_copies[berth_emulated_thread()];
+    if (copies->count == berth_emulated_most_copies || (uintptr_t)to % BYTES ||
+        (uintptr_t)from % BYTES)
+        __builtin_trap();
+    copies->all[copies->count++] = {to, from, BYTES, copies->group};
+}
+template <int LEFT> static inline void berth_copies_wait() {
+    berth_emulated_copies *copies = &berth_copies[berth_emulated_thread()];
+    int kept = 0;
+    copies->group++;
+    for (int i = 0; i < copies->count; ++i) {
+        const berth_emulated_copy copy = copies->all[i];
+        if (copy.group >= copies->group - LEFT)
+            copies->all[kept++] = copy;
+        else
+            memcpy(copy.to, copy.from, (size_t)copy.bytes);
+    }
+    copies->count = kept;
+}
+
 // A kernel called with an array of pointers to its arguments, as a launch passes them.
 template <typename... A, size_t... I>
 static void berth_emulated_call(void (*kernel)(A...), void **arguments, std::index_sequence<I...>) {

@@ -1,0 +1,196 @@
+#include "compiler/codegen/cuda_fragments.h"
+
+#include <string.h>
+
+// ---- helper functions ---------------------------------------------------------------------------
+
+// clang-format off
+// In PTX; an emulation on the processor has its own (BERTH_EMULATED).
+static const char instructions[] =
+    "struct berth_rows { uint32_t at[4]; };\n"
+    "struct berth_columns { uint32_t at[2]; };\n"
+    "#ifndef BERTH_EMULATED\n"
+    "BERTH_FN uint32_t berth_shared_place(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }\n"
+    "#define BERTH_LDMATRIX_4(NAME, WORD) BERTH_FN void NAME(uint32_t *r, const void *row) { \\\n"
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x4\" WORD \".shared.b16 {%0, %1, %2, %3}, [%4];\" \\\n"
+    "        : \"=r\"(r[0]), \"=r\"(r[1]), \"=r\"(r[2]), \"=r\"(r[3]) : \"r\"(berth_shared_place(row)) : \"memory\"); }\n"
+    "#define BERTH_LDMATRIX_2(NAME, WORD) BERTH_FN void NAME(uint32_t *r, const void *row) { \\\n"
+    "    asm volatile(\"ldmatrix.sync.aligned.m8n8.x2\" WORD \".shared.b16 {%0, %1}, [%2];\" \\\n"
+    "        : \"=r\"(r[0]), \"=r\"(r[1]) : \"r\"(berth_shared_place(row)) : \"memory\"); }\n"
+    "BERTH_LDMATRIX_4(berth_warp_load_4, \"\") BERTH_LDMATRIX_4(berth_warp_load_4_across, \".trans\")\n"
+    "BERTH_LDMATRIX_2(berth_warp_load_2, \"\") BERTH_LDMATRIX_2(berth_warp_load_2_across, \".trans\")\n"
+    "#define BERTH_MMA(NAME, SUM, T, LETTER, SHAPE) BERTH_FN void NAME(T *c, const uint32_t *a, const uint32_t *b) { \\\n"
+    "    asm volatile(\"mma.sync.aligned.\" SHAPE \" {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\" \\\n"
+    "        : LETTER(c[0]), LETTER(c[1]), LETTER(c[2]), LETTER(c[3]) \\\n"
+    "        : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); }\n"
+    "BERTH_MMA(berth_warp_mma_f16_f16, f32, float, \"+f\", \"m16n8k16.row.col.f32.f16.f16.f32\")\n"
+    "BERTH_MMA(berth_warp_mma_bf16_bf16, f32, float, \"+f\", \"m16n8k16.row.col.f32.bf16.bf16.f32\")\n"
+    "BERTH_MMA(berth_warp_mma_i8_i8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.s8.s8.s32\")\n"
+    "BERTH_MMA(berth_warp_mma_u8_u8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.u8.u8.s32\")\n"
+    "BERTH_MMA(berth_warp_mma_u8_i8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.u8.s8.s32\")\n"
+    "BERTH_MMA(berth_warp_mma_i8_u8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.s8.u8.s32\")\n"
+    "template <int BYTES> BERTH_FN void berth_copy_async(void *to, const void *from) {\n"
+    "    if (BYTES == 16)\n"
+    "        asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \"r\"(berth_shared_place(to)), \"l\"(__cvta_generic_to_global(from)) : \"memory\");\n"
+    "    else\n"
+    "        asm volatile(\"cp.async.ca.shared.global [%0], [%1], %2;\" :: \"r\"(berth_shared_place(to)), \"l\"(__cvta_generic_to_global(from)), \"n\"(BYTES) : \"memory\"); }\n"
+    "template <int LEFT> BERTH_FN void berth_copies_wait() {\n"
+    "    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n"
+    "    asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(LEFT) : \"memory\"); }\n"
+    "#endif\n";
+
+// `from` is where a work-item's own part begins; a warp's begins where that of its first work-item does.
+// Rows of 16 bytes each are handed to the instruction by the work-items in their order. STEP: elements
+// from a row (a column) to the next, or where these lie across, from a term of the sum to the next.
+static const char loads[] =
+    "template <typename T, int STEP> BERTH_FN berth_rows berth_rows_of(const T *from) {\n"
+    "    const int lane = (int)threadIdx.x;\n"
+    "    berth_rows r;\n"
+    "    berth_warp_load_4(r.at, from - lane / 4 * STEP + lane % 16 * STEP + lane / 16 * (int)(16 / sizeof(T)));\n"
+    "    return r; }\n"
+    "template <typename T, int STEP> BERTH_FN berth_rows berth_rows_across(const T *from) {\n"
+    "    const int lane = (int)threadIdx.x;\n"
+    "    berth_rows r;\n"
+    "    berth_warp_load_4_across(r.at, from - lane / 4 + (lane % 8 + lane / 16 * 8) * STEP + lane / 8 % 2 * 8);\n"
+    "    return r; }\n"
+    "template <typename T, int STEP> BERTH_FN berth_columns berth_columns_of(const T *from) {\n"
+    "    const int lane = (int)threadIdx.x;\n"
+    "    berth_columns r;\n"
+    "    berth_warp_load_2(r.at, from - lane % 4 * 2 * STEP + lane % 8 * STEP + lane / 8 % 2 * (int)(16 / sizeof(T)));\n"
+    "    return r; }\n"
+    "template <typename T, int STEP> BERTH_FN berth_columns berth_columns_across(const T *from) {\n"
+    "    const int lane = (int)threadIdx.x;\n"
+    "    berth_columns r;\n"
+    "    berth_warp_load_2_across(r.at, from - lane % 4 * 2 + lane % 16 * STEP);\n"
+    "    return r; }\n";
+// clang-format on
+
+void berth_cuda_fragments_preamble(berth_strbuf *out) {
+    berth_strbuf_add(out, instructions);
+    berth_strbuf_add(out, loads);
+}
+
+// ---- places -------------------------------------------------------------------------------------
+
+static bool has_matrix_intrinsic(const berth_tfn *fn, berth_expr id) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (!id || node->kind == BERTH_EXPR_LOAD) return false;
+    if (node->kind == BERTH_EXPR_INTRINSIC)
+        return berth_intrinsic_get((berth_intrinsic)node->op)->cuda != NULL;
+    return false;  // the schedule stores its value as it is
+}
+
+bool berth_cuda_has_fragments(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (!id) return false;
+    switch ((berth_stmt_kind)node->kind) {
+    case BERTH_STMT_SEQ:
+        for (uint32_t i = 0; i < node->count; ++i)
+            if (berth_cuda_has_fragments(fn, fn->lists.data[node->first + i])) return true;
+        return false;
+    case BERTH_STMT_FOR:
+    case BERTH_STMT_IF:
+        return berth_cuda_has_fragments(fn, node->body) ||
+               berth_cuda_has_fragments(fn, node->other);
+    case BERTH_STMT_STORE:
+    case BERTH_STMT_LET: return has_matrix_intrinsic(fn, node->value);
+    default: return false;
+    }
+}
+
+// Whether all work-items come by every matrix intrinsic equally often: only loops of constant extents
+// are around them. Sets the variable of the loop that is a warp.
+static bool all_come_by(const berth_tfn *fn, berth_stmt id, berth_var *warp) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    int64_t extent = 0;
+    if (!berth_cuda_has_fragments(fn, id)) return true;
+    if (node->kind == BERTH_STMT_IF) return false;
+    if (node->kind == BERTH_STMT_FOR) {
+        if (!berth_tfn_const_value(fn, node->value, &extent)) return false;
+        if (node->loop_kind == BERTH_LOOP_LOCAL_X && extent != 32) return false;
+        if (node->loop_kind == BERTH_LOOP_LOCAL_X) *warp = node->var;
+        return all_come_by(fn, node->body, warp);
+    }
+    if (node->kind != BERTH_STMT_SEQ) return true;
+    for (uint32_t i = 0; i < node->count; ++i)
+        if (!all_come_by(fn, fn->lists.data[node->first + i], warp)) return false;
+    return true;
+}
+
+// ---- fragments ----------------------------------------------------------------------------------
+
+typedef struct fragment {
+    int64_t across;  // elements from a row to the one 8 below it, or from a column to the next
+    int64_t along;   // from a term of the sum to the next
+    bool rows;
+} fragment;
+
+// lane / 4 moves the place by `step` elements and nothing else does that differs between the
+// work-items of a warp; or lane % 4.
+static bool moves_by(const berth_c_printer *p, const berth_linear *at, berth_var warp,
+                     berth_binary op, int64_t step) {
+    int found = 0;
+    for (int i = 0; i < at->count; ++i) {
+        const berth_expr_node atom = p->fn->exprs.data[at->terms[i].atom];
+        if (!berth_tfn_uses_var(p->fn, at->terms[i].atom, warp)) continue;
+        int64_t by = 0;
+        if (atom.kind != BERTH_EXPR_BINARY || atom.op != op ||
+            p->fn->exprs.data[atom.a].kind != BERTH_EXPR_VAR ||
+            !berth_tfn_const_value(p->fn, atom.b, &by) || by != 4 ||
+            at->terms[i].coefficient != step)
+            return false;
+        found++;
+    }
+    return found == 1;
+}
+
+// The form of a load of two rows or columns.
+static bool form_of(berth_c_printer *p, const berth_expr_node *load, const berth_expr *indices,
+                    berth_var warp, fragment *out) {
+    enum { most = 64 };
+    int64_t places[most];
+    const berth_buf_info *info = &p->fn->bufs.data[load->load.buf];
+    int64_t size = (int64_t)berth_dtype_size_bytes(info->dtype), depth = 32 / size;
+    berth_linear first;
+    if (load->lanes != 2 * depth || load->lanes > most || info->layout ||
+        !berth_c_lane_places(p, load->load.buf, indices, load->index_count, load->lanes, &first,
+                             places))
+        return false;
+    out->across = places[depth];
+    out->along = places[1];
+    for (int l = 0; l < load->lanes; ++l)
+        if (places[l] != l / depth * out->across + l % depth * out->along) return false;
+    out->rows = moves_by(p, &first, warp, BERTH_BINARY_DIV, out->across / 8);
+    if (out->rows) return out->across % 8 == 0;
+    return moves_by(p, &first, warp, BERTH_BINARY_MOD, 2 * out->across);
+}
+
+const char *berth_cuda_fragment(berth_c_printer *p, berth_expr id) {
+    const berth_expr_node load = p->fn->exprs.data[id];
+    const berth_buf_info *info = &p->fn->bufs.data[load.load.buf];
+    berth_var warp = BERTH_NONE;
+    fragment f = {0};
+    if (info->scope != BERTH_SCOPE_LOCAL || load.lanes < 16 ||
+        !berth_cuda_has_fragments(p->fn, p->nest))
+        return NULL;
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(indices, berth_tfn_load_indices(p->fn, id), load.index_count * sizeof(berth_expr));
+    bool come = all_come_by(p->fn, p->nest, &warp);
+    if (!come || warp == BERTH_NONE) {
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED,
+                                          "a matrix instruction that not all work-items of whole "
+                                          "warps come by"));
+        return NULL;
+    }
+    if (!form_of(p, &load, indices, warp, &f)) return NULL;
+    int64_t unit = f.rows ? f.across / 8 : f.across;
+    int64_t size = (int64_t)berth_dtype_size_bytes(info->dtype);
+    bool across = f.along != 1;
+    int64_t step = across ? f.along : unit;
+    if ((across && (unit != 1 || size != 2)) || step * size % 16 != 0) return NULL;
+    return berth_arena_printf(p->arena, "berth_%s_%s<%s, %lld>(%s + %s)",
+                              f.rows ? "rows" : "columns", across ? "across" : "of",
+                              berth_c_storage_type(p, info->dtype), (long long)step,
+                              berth_c_buffer_name(p, load.load.buf),
+                              berth_c_offset(p, load.load.buf, indices, load.index_count));
+}

@@ -1,0 +1,300 @@
+#include "compiler/schedule/matrix_tile.h"
+
+#include "compiler/schedule/tensorize.h"
+
+enum { depth_bytes = 64, most_fragments = 32 };
+
+static int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+// ---- choices ------------------------------------------------------------------------------------
+
+// The intrinsic that multiplies such operands. BERTH_INTRINSIC_COUNT: none of the target's.
+static berth_intrinsic find_intrinsic(const berth_matrix_plan *m, const berth_target *target) {
+    berth_dtype sum = m->p.fn->bufs.data[m->p.reduction.acc].dtype;
+    for (int i = 0; i < BERTH_INTRINSIC_COUNT; ++i) {
+        const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)i);
+        if (facts->cuda && facts->operands[0].dtype == sum &&
+            facts->operands[1].dtype == m->row_side.dtype &&
+            facts->operands[2].dtype == m->column_side.dtype &&
+            berth_intrinsic_serves((berth_intrinsic)i, target))
+            return (berth_intrinsic)i;
+    }
+    return BERTH_INTRINSIC_COUNT;
+}
+
+static bool operands_of(berth_matrix_plan *m, const berth_target *target) {
+    berth_local_plan *p = &m->p;
+    if (!berth_matrix__narrow(p->fn, p->row_value, &m->row_side) ||
+        !berth_matrix__narrow(p->fn, p->column_value, &m->column_side))
+        return false;
+    m->row_side.lines = &p->rows;
+    m->column_side.lines = &p->columns;
+    m->id = find_intrinsic(m, target);
+    if (m->id == BERTH_INTRINSIC_COUNT) return false;
+    m->terms = 32 / (int64_t)berth_dtype_size_bytes(m->row_side.dtype);
+    return p->rows.extent >= 8 && p->columns.extent >= 8 && p->sum.extent >= m->terms / 2;
+}
+
+static int64_t tile_rows(const berth_matrix_plan *m) {
+    return m->warp_rows * m->rows * BERTH_MATRIX_ROWS;
+}
+
+static int64_t tile_columns(const berth_matrix_plan *m) {
+    return m->warp_columns * m->columns * BERTH_MATRIX_COLUMNS;
+}
+
+static int64_t group_count(const berth_matrix_plan *m) {
+    return ceil_div(m->p.rows.extent, tile_rows(m)) *
+           ceil_div(m->p.columns.extent, tile_columns(m)) * m->p.batch.extent;
+}
+
+// Halves a size of the tile along rows or columns: fragments of a warp first, down to two.
+static bool halve(int64_t *fragments, int64_t *warps) {
+    int64_t *which = *fragments > 2 ? fragments : *warps > 1 ? warps : fragments;
+    if (*which == 1) return false;
+    *which /= 2;
+    return true;
+}
+
+// 128 x 128 results by 8 warps; less where there are fewer, and where units would be idle.
+static void choose_tile(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
+    m->rows = m->columns = m->warp_columns = 4;
+    m->warp_rows = 2;
+    while (tile_rows(m) / 2 >= m->p.rows.extent && halve(&m->rows, &m->warp_rows)) continue;
+    while (tile_columns(m) / 2 >= m->p.columns.extent && halve(&m->columns, &m->warp_columns))
+        continue;
+    while (group_count(m) < limits->compute_units && tile_rows(m) * tile_columns(m) > 64 * 64) {
+        bool wide = tile_columns(m) >= tile_rows(m);
+        if (!(wide ? halve(&m->columns, &m->warp_columns) : halve(&m->rows, &m->warp_rows))) break;
+    }
+}
+
+static void decide_tile(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
+    berth_tfn *fn = m->p.fn;
+    berth_decide(fn, BERTH_DECISION_INTRINSIC, m->id, m->id, m->id, "that takes these types");
+    m->rows = berth_decide(fn, BERTH_DECISION_ROWS, m->rows, 1, 8, "fragments of a warp");
+    m->columns = berth_decide(fn, BERTH_DECISION_COLUMNS, m->columns, 1, most_fragments / m->rows,
+                              "fragments of a warp");
+    int64_t most = limits->group_size / BERTH_MATRIX_WARP;
+    if (most < 1) most = 1;
+    if (m->warp_columns > most) m->warp_columns = most;
+    m->warp_columns = berth_decide(fn, BERTH_DECISION_GROUP_COLUMNS, m->warp_columns, 1, most,
+                                   "warps of a group");
+    most /= m->warp_columns;
+    if (m->warp_rows > most) m->warp_rows = most;
+    m->warp_rows = berth_decide(fn, BERTH_DECISION_GROUP_ROWS, m->warp_rows, 1, most,
+                                "warps of a group beside its columns");
+    m->row_side.tile_lines = tile_rows(m);
+    m->column_side.tile_lines = tile_columns(m);
+}
+
+// 16 bytes more for each line: the eight rows that an instruction loads lie in different banks.
+static int64_t padded(int64_t extent, berth_dtype dtype) {
+    return extent + 16 / (int64_t)berth_dtype_size_bytes(dtype);
+}
+
+static int64_t side_bytes(const berth_matrix_plan *m, const berth_matrix_side *s) {
+    int64_t inner = s->across ? s->tile_lines : m->depth;
+    int64_t outer = s->across ? m->depth : s->tile_lines;
+    return outer * padded(inner, s->dtype) * (int64_t)berth_dtype_size_bytes(s->dtype);
+}
+
+static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
+    berth_tfn *fn = m->p.fn;
+    int64_t whole = ceil_div(m->p.sum.extent, m->terms) * m->terms;
+    m->depth = depth_bytes / (int64_t)berth_dtype_size_bytes(m->row_side.dtype);
+    if (m->depth > whole) m->depth = whole;
+    m->depth = berth_decide(fn, BERTH_DECISION_DEPTH, m->depth, m->terms, whole, "the sum");
+    if (m->depth % m->terms) {
+        berth_decision_wrong(fn, BERTH_DECISION_DEPTH, "an instruction takes whole terms of it");
+        m->depth = m->terms;
+    }
+    int64_t bytes = side_bytes(m, &m->row_side) + side_bytes(m, &m->column_side);
+    int64_t most = limits->local_memory_bytes / bytes;
+    int64_t steps = ceil_div(m->p.sum.extent, m->depth);
+    if (most > 2) most = 2;
+    if (most > steps) most = steps;
+    m->stages = berth_decide(fn, BERTH_DECISION_STAGES, most, 1, most < 1 ? 1 : most,
+                             "the memory of a group, and steps of the sum");
+    if (most >= 1) return true;
+    berth_decisions_refuse(
+        fn, berth_status_make(BERTH_FAILED_PRECONDITION,
+                              "schedule: matrix tile: a step of the sum takes %lld bytes, and a "
+                              "group has %lld",
+                              (long long)bytes, (long long)limits->local_memory_bytes));
+    return false;
+}
+
+// ---- building -----------------------------------------------------------------------------------
+
+static void declare_side(berth_matrix_plan *m, berth_matrix_side *s, const char *name) {
+    int64_t inner = s->across ? s->tile_lines : m->depth;
+    int64_t dims[] = {m->stages, s->across ? m->depth : s->tile_lines, padded(inner, s->dtype)};
+    s->tile = berth_tfn_buffer(m->p.fn, name, s->dtype, 3, dims, BERTH_SCOPE_LOCAL);
+}
+
+static void declare(berth_matrix_plan *m) {
+    berth_local_plan *p = &m->p;
+    berth_tfn *fn = p->fn;
+    berth_dtype dtype = fn->bufs.data[p->reduction.acc].dtype;
+    int64_t fragments = m->rows * m->columns, elements = 4 * fragments;
+    declare_side(m, &m->row_side, "row_tile");
+    declare_side(m, &m->column_side, "column_tile");
+    m->acc = berth_tfn_buffer(fn, "acc", dtype, 1, &fragments, BERTH_SCOPE_REGISTER);
+    fn->bufs.data[m->acc].lanes = 4;
+    m->sums = berth_tfn_buffer(fn, "sums", dtype, 1, &elements, BERTH_SCOPE_PRIVATE);
+    m->row_side.group = p->group_y = berth_tfn_var(fn, "group_row");
+    m->column_side.group = p->group_x = berth_tfn_var(fn, "group_column");
+    m->warp_row = berth_tfn_var(fn, "warp_row");
+    m->warp_column = berth_tfn_var(fn, "warp_column");
+    m->lane = berth_tfn_var(fn, "lane");
+}
+
+// Two rows, 8 apart, or two columns beside each other of one fragment, as an operand.
+static berth_expr fragment(berth_matrix_plan *m, const berth_matrix_side *s, berth_expr line,
+                           int64_t apart, berth_expr term, berth_expr slot) {
+    berth_tfn *fn = m->p.fn;
+    berth_expr places = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), (uint16_t)(2 * m->terms));
+    berth_expr terms = berth_tfn_index(fn, m->terms);
+    berth_expr which = berth_tfn_binary(fn, BERTH_BINARY_DIV, places, terms);
+    if (apart > 1)
+        which = berth_tfn_binary(fn, BERTH_BINARY_MUL, which, berth_tfn_index(fn, apart));
+    line = berth_tfn_binary(fn, BERTH_BINARY_ADD, line, which);
+    term = berth_tfn_binary(fn, BERTH_BINARY_ADD, term,
+                            berth_tfn_binary(fn, BERTH_BINARY_MOD, places, terms));
+    berth_expr indices[] = {slot, s->across ? term : line, s->across ? line : term};
+    return berth_tfn_load(fn, s->tile, indices, 3);
+}
+
+static berth_var let_fragment(berth_matrix_plan *m, const berth_matrix_side *s, const char *name,
+                              berth_expr value) {
+    berth_var var = berth_tfn_let_var(m->p.fn, name, s->dtype, (uint16_t)(2 * m->terms), false);
+    berth_local__emit(&m->p, berth_tfn_let(m->p.fn, var, value));
+    return var;
+}
+
+// The first line of a warp's fragment `number`, for this work-item.
+static berth_expr line_of(const berth_matrix_plan *m, berth_var warp, int64_t fragments,
+                          int64_t number, int64_t lines, berth_expr of_lane) {
+    const berth_local_plan *p = &m->p;
+    berth_expr at = berth_local__scale(p, berth_local__ref(p, warp), fragments * lines);
+    at = berth_local__add(p, at, berth_tfn_index(p->fn, number * lines));
+    return berth_local__add(p, at, of_lane);
+}
+
+// All products of a tile.
+static berth_stmt products(berth_matrix_plan *m, berth_expr slot) {
+    berth_local_plan *p = &m->p;
+    berth_tfn *fn = p->fn;
+    berth_var rows[8], columns[most_fragments], k = berth_tfn_var(fn, "k");
+    berth_expr term = berth_local__scale(p, berth_local__ref(p, k), m->terms);
+    berth_expr lane = berth_local__ref(p, m->lane), four = berth_tfn_index(fn, 4);
+    berth_expr row = berth_tfn_binary(fn, BERTH_BINARY_DIV, lane, four);
+    berth_expr column =
+        berth_local__scale(p, berth_tfn_binary(fn, BERTH_BINARY_MOD, lane, four), 2);
+    uint32_t first = p->out.count;
+    for (int64_t i = 0; i < m->rows; ++i) {
+        berth_expr line = line_of(m, m->warp_row, m->rows, i, BERTH_MATRIX_ROWS, row);
+        rows[i] =
+            let_fragment(m, &m->row_side, "a", fragment(m, &m->row_side, line, 8, term, slot));
+    }
+    for (int64_t j = 0; j < m->columns; ++j) {
+        berth_expr line = line_of(m, m->warp_column, m->columns, j, BERTH_MATRIX_COLUMNS, column);
+        columns[j] = let_fragment(m, &m->column_side, "b",
+                                  fragment(m, &m->column_side, line, 1, term, slot));
+    }
+    for (int64_t i = 0; i < m->rows; ++i)
+        for (int64_t j = 0; j < m->columns; ++j) {
+            berth_expr at = berth_tfn_index(fn, i * m->columns + j);
+            berth_expr sum =
+                berth_tfn_intrinsic(fn, m->id, berth_tfn_load(fn, m->acc, &at, 1),
+                                    berth_local__ref(p, rows[i]), berth_local__ref(p, columns[j]));
+            berth_local__emit(p, berth_tfn_store(fn, m->acc, &at, 1, sum));
+        }
+    return berth_tfn_for(fn, k, berth_tfn_index(fn, m->depth / m->terms), BERTH_LOOP_UNROLL,
+                         berth_local__take(p, first));
+}
+
+static void emit_stage(berth_matrix_plan *m, berth_expr step, berth_expr slot) {
+    berth_local__emit(&m->p, berth_matrix__stage(m, &m->row_side, step, slot));
+    berth_local__emit(&m->p, berth_matrix__stage(m, &m->column_side, step, slot));
+}
+
+// Tiles are staged `stages` - 1 steps ahead; with one, in front of their products.
+static void emit_steps(berth_matrix_plan *m) {
+    berth_local_plan *p = &m->p;
+    berth_tfn *fn = p->fn;
+    int64_t steps = ceil_div(p->sum.extent, m->depth), ahead = m->stages - 1;
+    for (int64_t i = 0; i < ahead; ++i)
+        emit_stage(m, berth_tfn_index(fn, i), berth_tfn_index(fn, i));
+    if (ahead) berth_local__emit(p, berth_tfn_barrier(fn));
+    berth_var step = berth_tfn_var(fn, "step");
+    berth_expr at = berth_local__ref(p, step), stages = berth_tfn_index(fn, m->stages);
+    uint32_t first = p->out.count;
+    berth_expr next = berth_local__add(p, at, berth_tfn_index(fn, ahead));
+    emit_stage(m, next, berth_tfn_binary(fn, BERTH_BINARY_MOD, next, stages));
+    if (ahead) {
+        berth_stmt staged = berth_local__take(p, first);
+        berth_local__emit(p, berth_tfn_if(fn, berth_local__less(p, next, steps), staged, 0));
+    } else {
+        berth_local__emit(p, berth_tfn_barrier(fn));
+    }
+    berth_local__emit(p, products(m, berth_tfn_binary(fn, BERTH_BINARY_MOD, at, stages)));
+    berth_local__emit(p, berth_tfn_barrier(fn));
+    berth_stmt body = berth_local__take(p, first);
+    berth_local__emit(p,
+                      berth_tfn_for(fn, step, berth_tfn_index(fn, steps), BERTH_LOOP_SERIAL, body));
+}
+
+static berth_stmt work_item(berth_matrix_plan *m) {
+    berth_local_plan *p = &m->p;
+    berth_tfn *fn = p->fn;
+    berth_expr warp = berth_local__add(
+        p, berth_local__scale(p, berth_local__ref(p, m->warp_column), m->warp_rows),
+        berth_local__ref(p, m->warp_row));
+    m->item = berth_local__add(p, berth_local__scale(p, warp, BERTH_MATRIX_WARP),
+                               berth_local__ref(p, m->lane));
+    berth_local__emit(p, berth_tfn_alloc(fn, m->acc));
+    berth_var number = berth_tfn_var(fn, "fragment");
+    berth_expr at = berth_local__ref(p, number);
+    berth_stmt clear =
+        berth_tfn_store(fn, m->acc, &at, 1, berth_tfn_broadcast(fn, p->reduction.init, 4));
+    berth_local__emit(p, berth_tfn_for(fn, number, berth_tfn_index(fn, m->rows * m->columns),
+                                       BERTH_LOOP_UNROLL, clear));
+    emit_steps(m);
+    berth_matrix__epilogue(m);
+    return berth_local__take(p, 0);
+}
+
+static berth_stmt build(berth_matrix_plan *m) {
+    berth_local_plan *p = &m->p;
+    berth_tfn *fn = p->fn;
+    declare(m);
+    berth_stmt item = work_item(m);
+    item = berth_tfn_for(fn, m->lane, berth_tfn_index(fn, BERTH_MATRIX_WARP), BERTH_LOOP_LOCAL_X,
+                         item);
+    item =
+        berth_tfn_for(fn, m->warp_row, berth_tfn_index(fn, m->warp_rows), BERTH_LOOP_LOCAL_Y, item);
+    item = berth_tfn_for(fn, m->warp_column, berth_tfn_index(fn, m->warp_columns),
+                         BERTH_LOOP_LOCAL_Z, item);
+    berth_stmt group[] = {berth_tfn_alloc(fn, m->row_side.tile),
+                          berth_tfn_alloc(fn, m->column_side.tile), item};
+    return berth_local__groups(p, berth_tfn_seq(fn, group, 3),
+                               ceil_div(p->rows.extent, tile_rows(m)),
+                               ceil_div(p->columns.extent, tile_columns(m)));
+}
+
+berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
+                             const berth_local_tile_limits *limits, const berth_target *target) {
+    berth_matrix_plan m = {.p = {.fn = fn, .nest = *nest}};
+    if (!berth_nest_is_independent(fn, nest) || !berth_local__analyse(&m.p) ||
+        !operands_of(&m, target))
+        return 0;
+    berth_matrix__choose_copies(&m, &m.row_side);
+    berth_matrix__choose_copies(&m, &m.column_side);
+    choose_tile(&m, limits);
+    decide_tile(&m, limits);
+    return choose_stages(&m, limits) ? build(&m) : 0;
+}
