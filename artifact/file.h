@@ -30,6 +30,13 @@ BERTH_MUST_USE berth_status berth_program_parse(berth_arena *arena, const void *
                                                 size_t size_bytes,
                                                 const berth_program **out_program);
 
+// The same with the content of constants checked, within limits (as above); `data` is aligned to
+// BERTH_PROGRAM_FILE_ALIGNMENT. `name` is that of the limits' messages.
+BERTH_MUST_USE berth_status berth_program_parse_checked(berth_arena *arena, const void *data,
+                                                        size_t size_bytes, const char *name,
+                                                        const berth_limits *limits,
+                                                        const berth_program **out_program);
+
 // Reads the whole file and checks everything, the content of constants too, which opening leaves
 // unread so that it takes no time however large they are. Errors: as berth_program_read.
 BERTH_MUST_USE berth_status berth_program_file_check(berth_allocator allocator, const char *path,

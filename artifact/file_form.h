@@ -214,4 +214,15 @@ BERTH_MUST_USE berth_status berth_artifact__parse(berth_arena *arena, const void
                                                   size_t size_bytes, bool check_sums,
                                                   const berth_program **out_program);
 
+// berth_program_parse within limits, of a file called `name` in messages.
+BERTH_MUST_USE berth_status berth_artifact__parse_limited(berth_arena *arena, const void *data,
+                                                          size_t size_bytes, const char *name,
+                                                          const berth_limits *limits,
+                                                          const berth_program **out_program);
+// berth_program_read, which also gives the mapping.
+BERTH_MUST_USE berth_status berth_artifact__read_mapped(berth_arena *arena, const char *path,
+                                                        const berth_limits *limits,
+                                                        berth_mapping *out_mapping,
+                                                        const berth_program **out_program);
+
 #endif  // BERTH_ARTIFACT_FILE_FORM_H_

@@ -647,20 +647,36 @@ static berth_status parse_body(void *user) {
     return parse_whole(r);
 }
 
-berth_status berth_artifact__parse(berth_arena *arena, const void *data, size_t size_bytes,
-                                   bool check_sums, const berth_program **out_program) {
+static berth_status parse_with(berth_arena *arena, const void *data, size_t size_bytes,
+                               bool check_sums, berth_limit_watch *watch,
+                               const berth_program **out_program) {
     *out_program = NULL;
     reader r = {.arena = arena,
                 .data = data,
                 .size_bytes = size_bytes,
                 .check_sums = check_sums,
+                .watch = watch,
                 .out_program = out_program};
     return berth_arena_try(arena, parse_body, &r);
 }
 
+berth_status berth_artifact__parse(berth_arena *arena, const void *data, size_t size_bytes,
+                                   bool check_sums, const berth_program **out_program) {
+    return parse_with(arena, data, size_bytes, check_sums, NULL, out_program);
+}
+
 berth_status berth_program_parse(berth_arena *arena, const void *data, size_t size_bytes,
                                  const berth_program **out_program) {
-    return berth_artifact__parse(arena, data, size_bytes, true, out_program);
+    return parse_with(arena, data, size_bytes, true, NULL, out_program);
+}
+
+berth_status berth_artifact__parse_limited(berth_arena *arena, const void *data, size_t size_bytes,
+                                           const char *name, const berth_limits *limits,
+                                           const berth_program **out_program) {
+    *out_program = NULL;
+    BERTH_TRY(berth_limits_check_bytes(limits, name, size_bytes, 0));
+    berth_limit_watch watch = berth_limits_watch(limits, name, "records", 0);
+    return parse_with(arena, data, size_bytes, true, &watch, out_program);
 }
 
 // ---- files ----
@@ -688,8 +704,9 @@ static berth_status map_body(void *user) {
     return BERTH_OK;
 }
 
-static berth_status read_mapped(berth_arena *arena, const char *path, const berth_limits *limits,
-                                berth_mapping *out_mapping, const berth_program **out_program) {
+berth_status berth_artifact__read_mapped(berth_arena *arena, const char *path,
+                                         const berth_limits *limits, berth_mapping *out_mapping,
+                                         const berth_program **out_program) {
     *out_program = NULL;
     map_call call = {.arena = arena, .path = path};
     BERTH_TRY(berth_arena_try(arena, map_body, &call));
@@ -711,77 +728,7 @@ static berth_status read_mapped(berth_arena *arena, const char *path, const bert
 berth_status berth_program_read(berth_arena *arena, const char *path, const berth_limits *limits,
                                 const berth_program **out_program) {
     berth_mapping mapping;
-    return read_mapped(arena, path, limits, &mapping, out_program);
-}
-
-// The constants of a file in the mapping, but for those of a surrounding file.
-static berth_status check_constant_data(const char *path, berth_mapping mapping,
-                                        const uint8_t *data, const berth_program *program) {
-    uint64_t hash = 0;
-    berth_file_header header;  // read_mapped has checked it and the table
-    berth_file_section held = {0}, section;
-    memcpy(&header, data, sizeof(header));
-    for (uint32_t i = 0; i < header.section_count; ++i) {
-        memcpy(&section, data + sizeof(header) + i * sizeof(section), sizeof(section));
-        if (section.kind == BERTH_SECTION_CONSTANT_DATA) held = section;
-    }
-    for (uint32_t i = 0; i < program->constant_count; ++i) {
-        const berth_program_constant *constant = &program->constants[i];
-        uint64_t size_bytes = program->tensors[constant->tensor].size_bytes;
-        uint64_t offset = (uint64_t)((const uint8_t *)constant->data - data) - held.offset_bytes;
-        if (size_bytes && offset >= held.size_bytes) continue;
-        hash = berth_hash64(constant->data, (size_t)size_bytes, hash);
-        hash = berth_hash64((const uint8_t *)constant->data + size_bytes,
-                            (size_t)(berth_artifact__padded(size_bytes) - size_bytes), hash);
-        // What is read piece by piece is not wanted in memory at once.
-        if (program->pools[program->tensors[constant->tensor].pool].usage == BERTH_POOL_STORE)
-            berth_file_drop_range(mapping, constant->data, (size_t)size_bytes);
-    }
-    if (held.checksum == hash) return BERTH_OK;
-    return BAD("\"%s\": the program file is damaged: the checksum of its constants differs", path);
-}
-
-// Of whole files in a row.
-static berth_status check_files(const char *path, berth_mapping mapping, uint64_t *offset,
-                                const berth_program *program) {
-    const uint8_t *data = (const uint8_t *)mapping.data + *offset;
-    berth_file_header header;
-    memcpy(&header, data, sizeof(header));
-    *offset += berth_artifact__padded(header.file_size_bytes);
-    return check_constant_data(path, mapping, data, program);
-}
-
-static berth_status check_all_constants(const char *path, berth_mapping mapping,
-                                        const berth_program *program) {
-    const uint8_t *data = mapping.data;
-    BERTH_TRY(check_constant_data(path, mapping, data, program));
-    berth_file_header header;
-    memcpy(&header, data, sizeof(header));
-    for (uint32_t i = 0; i < header.section_count; ++i) {
-        berth_file_section section;
-        memcpy(&section, data + sizeof(header) + i * sizeof(section), sizeof(section));
-        uint32_t kind = section.kind & ~BERTH_SECTION_OPTIONAL;
-        uint64_t offset = section.offset_bytes;
-        for (uint32_t f = 0; kind == BERTH_SECTION_FALLBACKS && f < program->fallback_count; ++f)
-            BERTH_TRY(check_files(path, mapping, &offset, program->fallbacks[f]));
-        if (kind != BERTH_SECTION_VM_PROGRAMS || !program->vm) continue;
-        for (uint32_t v = 0; v < program->vm->variant_count; ++v)
-            if (program->vm->variants[v].program)
-                BERTH_TRY(check_files(path, mapping, &offset, program->vm->variants[v].program));
-    }
-    return BERTH_OK;
-}
-
-berth_status berth_program_file_check(berth_allocator allocator, const char *path,
-                                      const berth_limits *limits) {
-    berth_arena *arena = NULL;
-    BERTH_TRY(berth_arena_create(allocator, &arena));
-    berth_mapping mapping;
-    const berth_program *program = NULL;
-    berth_status status = read_mapped(arena, path, limits, &mapping, &program);
-    if (!status) status = check_all_constants(path, mapping, program);
-    berth_arena_destroy(arena);
-    return status;
+    return berth_artifact__read_mapped(arena, path, limits, &mapping, out_program);
 }
 
 bool berth_program_is_file(const char *path) {

@@ -207,12 +207,20 @@ berth_status berth_program_read_signed(berth_arena *arena, const char *path,
     size_t size_bytes = 0;
     const uint64_t most = limits && limits->bytes ? limits->bytes : SIZE_MAX / 2;
     BERTH_TRY(berth_file_read(arena, path, (size_t)most, &data, &size_bytes));
+    return berth_status_prefix(
+        berth_program_parse_signed(arena, data, size_bytes, key, out_program), "\"%s\"", path);
+}
+
+berth_status berth_program_parse_signed(berth_arena *arena, const void *data, size_t size_bytes,
+                                        const berth_public_key *key,
+                                        const berth_program **out_program) {
+    *out_program = NULL;
+    BERTH_TRY(start());
     if (size_bytes < sizeof(BERTH_PROGRAM_MAGIC) - 1 ||
         memcmp(data, BERTH_PROGRAM_MAGIC, sizeof(BERTH_PROGRAM_MAGIC) - 1) != 0)
-        return BAD("\"%s\": not a Berth program file", path);
-    berth_status status = check_signature((const uint8_t *)data, size_bytes, key);
-    if (!status) status = berth_program_parse(arena, data, size_bytes, out_program);
-    return berth_status_prefix(status, "\"%s\"", path);
+        return BAD("not a Berth program file");
+    BERTH_TRY(check_signature(data, size_bytes, key));
+    return berth_program_parse(arena, data, size_bytes, out_program);
 }
 
 berth_status berth_program_file_signer(const char *path, bool *out_signed,

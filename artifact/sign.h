@@ -54,6 +54,12 @@ BERTH_MUST_USE berth_status berth_program_read_signed(berth_arena *arena, const 
                                                       const berth_limits *limits,
                                                       const berth_program **out_program);
 
+// The same from the bytes of such a file, which outlive `arena`.
+BERTH_MUST_USE berth_status berth_program_parse_signed(berth_arena *arena, const void *data,
+                                                       size_t size_bytes,
+                                                       const berth_public_key *key,
+                                                       const berth_program **out_program);
+
 // Who signed a program file: *out_signed says whether somebody did. The signature is not checked.
 BERTH_MUST_USE berth_status berth_program_file_signer(const char *path, bool *out_signed,
                                                       berth_public_key *out_key);

@@ -339,8 +339,7 @@ static berth_status load(void *user) {
     BERTH_TRY(refuse_parallel(&job->options->compile));
     s->target->executor = BERTH_EXECUTOR_GRAPH;  // of the segments
     berth_import_options import = job->options->import;
-    import.inputs = NULL;
-    import.input_count = 0;
+    import.inputs_stay_open = true;
     import.default_batch = 0;
     if (job->path)
         BERTH_TRY(berth_module_load(s->arena, job->path, &import, s->target, &s->module));

@@ -80,6 +80,10 @@ static void print_model(const berth_model_info *model, berth_arena *arena) {
     for (uint32_t i = 0; i < berth_model_info_input_count(model); ++i)
         berth_cli_print("input %s %s\n", berth_model_info_input(model, i)->name,
                         berth_model_info_input(model, i)->type);
+    for (uint32_t i = 0; i < berth_model_info_overridable_count(model); ++i)
+        berth_cli_print("input %s %s (may be given: the model has a value)\n",
+                        berth_model_info_overridable(model, i)->name,
+                        berth_model_info_overridable(model, i)->type);
     for (uint32_t i = 0; i < berth_model_info_output_count(model); ++i)
         berth_cli_print("output %s %s\n", berth_model_info_output(model, i)->name,
                         berth_model_info_output(model, i)->type);
@@ -122,17 +126,21 @@ static json_t *nodes_json(const berth_model_info *model) {
 static json_t *model_json(const berth_model_info *model, berth_arena *arena) {
     const op_counts counts = count_operators(model, arena);
     json_t *ops = json_object(), *inputs = json_array(), *outputs = json_array();
+    json_t *overridable = json_array();
     for (uint32_t i = 0; i < counts.count; ++i)
         json_object_set_new(ops, counts.ops[i].op, json_integer(counts.ops[i].count));
     for (uint32_t i = 0; i < berth_model_info_input_count(model); ++i)
         json_array_append_new(inputs, value_json(berth_model_info_input(model, i)));
+    for (uint32_t i = 0; i < berth_model_info_overridable_count(model); ++i)
+        json_array_append_new(overridable, value_json(berth_model_info_overridable(model, i)));
     for (uint32_t i = 0; i < berth_model_info_output_count(model); ++i)
         json_array_append_new(outputs, value_json(berth_model_info_output(model, i)));
-    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:i, s:o}", "model",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:o}", "model",
                      berth_cli_json_text(berth_model_info_facts(model)->name), "inputs", inputs,
-                     "outputs", outputs, "operators", ops, "weight_bytes",
-                     (json_int_t)berth_model_info_facts(model)->weight_bytes, "node_count",
-                     (int)berth_model_info_node_count(model), "nodes", nodes_json(model));
+                     "overridable", overridable, "outputs", outputs, "operators", ops,
+                     "weight_bytes", (json_int_t)berth_model_info_facts(model)->weight_bytes,
+                     "node_count", (int)berth_model_info_node_count(model), "nodes",
+                     nodes_json(model));
 }
 
 static berth_status inspect_model(inspect_command *command, bool json) {

@@ -15,6 +15,8 @@ struct berth_model_info {
     uint32_t input_count;
     berth_value_info *outputs;
     uint32_t output_count;
+    berth_value_info *overridables;
+    uint32_t overridable_count;
     berth_model_facts facts;
     berth_node_info *nodes;
     uint32_t node_count;
@@ -25,6 +27,7 @@ struct berth_model_info {
 typedef struct info_job {
     berth_arena *arena;
     const berth_module *module;
+    const berth_import_overridables *overridables;
     berth_model_info *info;
 } info_job;
 
@@ -42,13 +45,13 @@ static const char *type_text(const info_job *job, berth_type_id type) {
     return berth_strbuf_text(&text);
 }
 
-static berth_value_info value_info(const info_job *job, const berth_value *value) {
-    const berth_type *type = berth_type_get(job->module, value->type);
+static berth_value_info value_info(const info_job *job, berth_str_id name, berth_type_id type_id) {
+    const berth_type *type = berth_type_get(job->module, type_id);
     berth_value_info info = {
-        .name = berth_arena_strdup(job->arena, berth_module_str(job->module, value->name)),
+        .name = berth_arena_strdup(job->arena, berth_module_str(job->module, name)),
         .dtype = type->dtype,
         .rank = type->kind == BERTH_TYPE_TENSOR ? type->rank : -1,
-        .type = type_text(job, value->type)};
+        .type = type_text(job, type_id)};
     if (info.rank <= 0) return info;
     berth_dim_info *dims = berth_arena_new_array(job->arena, berth_dim_info, info.rank);
     for (int d = 0; d < info.rank; ++d) dims[d] = dim_info(job, type->dims[d]);
@@ -105,15 +108,21 @@ static berth_status make_info(void *user) {
     info->arena = job->arena;
     info->inputs = berth_arena_new_array(job->arena, berth_value_info, root->params.count);
     info->outputs = berth_arena_new_array(job->arena, berth_value_info, root->results.count);
-    for (; info->input_count < root->params.count; ++info->input_count)
-        info->inputs[info->input_count] =
-            value_info(job, &graph->values.data[root->params.data[info->input_count]]);
+    for (; info->input_count < root->params.count; ++info->input_count) {
+        const berth_value *value = &graph->values.data[root->params.data[info->input_count]];
+        info->inputs[info->input_count] = value_info(job, value->name, value->type);
+    }
     for (; info->output_count < root->results.count; ++info->output_count) {
         uint32_t i = info->output_count;
-        info->outputs[i] = value_info(job, &graph->values.data[root->results.data[i]]);
-        berth_str_id name = berth_graph_result_name(job->module, main, i);
-        info->outputs[i].name = berth_arena_strdup(job->arena, berth_module_str(job->module, name));
+        info->outputs[i] = value_info(job, berth_graph_result_name(job->module, main, i),
+                                      graph->values.data[root->results.data[i]].type);
     }
+    const berth_import_overridables *overridables = job->overridables;
+    info->overridables =
+        berth_arena_new_array(job->arena, berth_value_info, overridables->count + 1);
+    for (uint32_t i = 0; i < overridables->count; ++i)
+        info->overridables[info->overridable_count++] =
+            value_info(job, overridables->names[i], overridables->types[i]);
     make_nodes(job);
     make_facts(job, graph);
     return BERTH_OK;
@@ -121,27 +130,29 @@ static berth_status make_info(void *user) {
 
 // Takes over `status`, of reading the module into `scratch`, and `scratch`.
 static berth_status info_of(berth_status status, berth_arena *scratch, const berth_module *module,
+                            const berth_import_overridables *overridables,
                             berth_model_info **out_info) {
-    info_job job = {.module = module};
+    info_job job = {.module = module, .overridables = overridables};
     if (!status) status = berth_arena_make(make_info, &job, &job.arena);
     if (!status) *out_info = job.info;
     berth_arena_destroy(scratch);
     return status;
 }
 
-static berth_status read_file(const char *path, const berth_import_options *options,
+static berth_status read_file(const char *path, berth_import_options options,
                               berth_model_info **out_info) {
     berth_arena *scratch = NULL;
     berth_module *module = NULL;
+    berth_import_overridables overridables = {.count = 0};
+    options.overridables = &overridables;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
-    berth_status status = berth_module_load(scratch, path, options, NULL, &module);
-    return info_of(status, scratch, module, out_info);
+    berth_status status = berth_module_load(scratch, path, &options, NULL, &module);
+    return info_of(status, scratch, module, &overridables, out_info);
 }
 
 berth_status berth_model_info_read(const char *path, berth_model_info **out_info) {
-    const berth_import_options options = {.dims = NULL};
     *out_info = NULL;
-    return read_file(path, &options, out_info);
+    return read_file(path, (berth_import_options){.dims = NULL}, out_info);
 }
 
 static berth_status reading_options(berth_compiler *compiler, berth_model_options *options) {
@@ -155,24 +166,25 @@ berth_status berth_compiler_read_model(berth_compiler *compiler, const char *pat
     berth_model_options options;
     *out_info = NULL;
     BERTH_TRY(reading_options(compiler, &options));
-    return read_file(path, &options.import, out_info);
+    return read_file(path, options.import, out_info);
 }
 
 static berth_status read_memory(const void *data, size_t size_bytes, const char *folder,
-                                const berth_import_options *options, berth_model_info **out_info) {
+                                berth_import_options options, berth_model_info **out_info) {
     berth_arena *scratch = NULL;
     berth_module *module = NULL;
+    berth_import_overridables overridables = {.count = 0};
+    options.overridables = &overridables;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
     berth_status status = berth_onnx_import_memory(scratch, data, size_bytes, "the model in memory",
-                                                   folder, options, &module);
-    return info_of(status, scratch, module, out_info);
+                                                   folder, &options, &module);
+    return info_of(status, scratch, module, &overridables, out_info);
 }
 
 berth_status berth_model_info_parse(const void *data, size_t size_bytes, const char *folder,
                                     berth_model_info **out_info) {
-    const berth_import_options options = {.dims = NULL};
     *out_info = NULL;
-    return read_memory(data, size_bytes, folder, &options, out_info);
+    return read_memory(data, size_bytes, folder, (berth_import_options){.dims = NULL}, out_info);
 }
 
 berth_status berth_compiler_parse_model(berth_compiler *compiler, const void *data,
@@ -181,7 +193,7 @@ berth_status berth_compiler_parse_model(berth_compiler *compiler, const void *da
     berth_model_options options;
     *out_info = NULL;
     BERTH_TRY(reading_options(compiler, &options));
-    return read_memory(data, size_bytes, folder, &options.import, out_info);
+    return read_memory(data, size_bytes, folder, options.import, out_info);
 }
 
 void berth_model_info_free(berth_model_info *info) {
@@ -202,6 +214,14 @@ const berth_value_info *berth_model_info_input(const berth_model_info *info, uin
 
 const berth_value_info *berth_model_info_output(const berth_model_info *info, uint32_t index) {
     return index < info->output_count ? &info->outputs[index] : NULL;
+}
+
+uint32_t berth_model_info_overridable_count(const berth_model_info *info) {
+    return info->overridable_count;
+}
+
+const berth_value_info *berth_model_info_overridable(const berth_model_info *info, uint32_t index) {
+    return index < info->overridable_count ? &info->overridables[index] : NULL;
 }
 
 const berth_model_facts *berth_model_info_facts(const berth_model_info *info) {

@@ -190,23 +190,47 @@ typedef struct copy_job {
     berth_arena *arena;
     const void *data;
     size_t size_bytes;
+    const berth_public_key *key;  // NULL = signed or not
+    const berth_limits *limits;
     const berth_program *record;
 } copy_job;
 
 static berth_status parse_copy(void *user) {
     enum { file_alignment_bytes = 128 };  // as a mapping has it: constants are used in place
+    static const char name[] = "the program in memory";
     copy_job *job = user;
+    BERTH_TRY(berth_limits_check_bytes(job->limits, name, job->size_bytes, 0));
     void *copy = berth_arena_alloc_unset(job->arena, job->size_bytes + 1, file_alignment_bytes);
     if (job->size_bytes) memcpy(copy, job->data, job->size_bytes);
-    return berth_program_parse(job->arena, copy, job->size_bytes, &job->record);
+    if (job->key)
+        return berth_program_parse_signed(job->arena, copy, job->size_bytes, job->key,
+                                          &job->record);
+    return berth_program_parse_checked(job->arena, copy, job->size_bytes, name, job->limits,
+                                       &job->record);
+}
+
+static berth_status open_copy(copy_job job, berth_program **out_program) {
+    BERTH_TRY(berth_arena_make(parse_copy, &job, &job.arena));
+    return berth_api__program_adopt(job.record, destroy_arena, job.arena, out_program);
 }
 
 berth_status berth_program_open_memory(const void *data, size_t size_bytes,
                                        berth_program **out_program) {
     *out_program = NULL;
-    copy_job job = {.data = data, .size_bytes = size_bytes};
-    BERTH_TRY(berth_arena_make(parse_copy, &job, &job.arena));
-    return berth_api__program_adopt(job.record, destroy_arena, job.arena, out_program);
+    return open_copy((copy_job){.data = data, .size_bytes = size_bytes}, out_program);
+}
+
+berth_status berth_program_open_memory_limited(const void *data, size_t size_bytes,
+                                               const char *key_path, const char *limits_text,
+                                               berth_program **out_program) {
+    berth_public_key key;
+    berth_limits limits = {.bytes = 0};
+    *out_program = NULL;
+    if (key_path) BERTH_TRY(berth_public_key_read(key_path, &key));
+    if (limits_text) BERTH_TRY(berth_limits_parse(limits_text, &limits));
+    const copy_job job = {
+        .data = data, .size_bytes = size_bytes, .key = key_path ? &key : NULL, .limits = &limits};
+    return open_copy(job, out_program);
 }
 
 int berth_program_file_is(const char *path) {

@@ -279,38 +279,6 @@ berth_status onnx_build_nodes(onnx_importer *im, const onnx_graph *graph) {
 
 // ---- graphs ----
 
-static berth_status add_initializer(onnx_importer *im, const char *name,
-                                    const berth_tensor *tensor) {
-    berth_str_id id = berth_module_intern(im->module, name);
-    if (!*name)
-        return berth_status_make(BERTH_INVALID_ARGUMENT, "%s: an initializer has no name",
-                                 im->file);
-    if (onnx_scope_find_here(im->scope, id) != BERTH_NONE)
-        return berth_status_make(BERTH_INVALID_ARGUMENT, "%s: initializer \"%s\" is given twice",
-                                 im->file, name);
-    berth_loc_id loc = berth_loc_node(im->module, im->file, name, "initializer");
-    berth_value_id value = berth_graph_constant(im->module, im->function, im->region, tensor, loc);
-    berth_graph_get(im->module, im->function)->values.data[value].name = id;
-    onnx_set_narrow(im, value, im->element_read);
-    onnx_scope_add(im->scratch, im->scope, id, value);
-    return BERTH_OK;
-}
-
-static berth_status build_initializers(onnx_importer *im, const onnx_graph *graph) {
-    for (uint32_t i = 0; i < graph->initializers.count + graph->sparse_initializers.count; ++i) {
-        berth_tensor tensor;
-        const char *name = "";
-        if (i < graph->initializers.count)
-            BERTH_TRY(onnx_read_constant(im, &graph->initializers.data[i], &tensor, &name));
-        else
-            BERTH_TRY(onnx_read_sparse_tensor(
-                im, &graph->sparse_initializers.data[i - graph->initializers.count], &tensor,
-                &name));
-        if (!onnx_is_replaced(im, graph, name)) BERTH_TRY(add_initializer(im, name, &tensor));
-    }
-    return BERTH_OK;
-}
-
 // Values of the graph's outputs; declared element types must be the ones made.
 static berth_status find_outputs(onnx_importer *im, const onnx_graph *graph,
                                  berth_value_id *values) {
@@ -350,7 +318,7 @@ berth_status onnx_build_subgraph(onnx_importer *im, const onnx_graph *graph,
     im->scope = &scope;
     im->declared = NULL;
     im->region = region;
-    BERTH_TRY(build_initializers(im, graph));
+    BERTH_TRY(onnx_build_initializers(im, graph));
     for (uint32_t i = 0; i < graph->inputs.count; ++i) {
         const onnx_value *input = &graph->inputs.data[i];
         berth_str_id name = berth_module_intern(im->module, input->name);
@@ -390,7 +358,7 @@ berth_status onnx_inline_subgraph(onnx_call *call, const onnx_graph *graph,
     im->scope = &scope;
     im->declared = NULL;
     im->prefix = berth_arena_printf(im->scratch, "%s%s/", im->prefix, call->node->name);
-    BERTH_TRY(build_initializers(im, graph));
+    BERTH_TRY(onnx_build_initializers(im, graph));
     for (uint32_t i = 0; i < input_count; ++i)
         onnx_scope_add(im->scratch, &scope,
                        berth_module_intern(im->module, graph->inputs.data[i].name), inputs[i]);
@@ -432,11 +400,12 @@ static berth_status build_main(onnx_importer *im) {
     im->scope = &scope;
     im->prefix = "";
     onnx_collect_declared(im, graph, &declared);
-    BERTH_TRY(build_initializers(im, graph));
+    BERTH_TRY(onnx_build_initializers(im, graph));
     onnx_name_dims(im, &im->model.graph);
     BERTH_TRY(onnx_collect_dims(im, graph, &scope));
     set_kinds(im, "input_kinds", graph->inputs.data, graph->inputs.count, &scope);
     set_kinds(im, "output_kinds", graph->outputs.data, graph->outputs.count, NULL);
+    BERTH_TRY(onnx_collect_overridables(im, graph));
     BERTH_TRY(onnx_build_inputs(im, graph));
     BERTH_TRY(onnx_build_nodes(im, graph));
     berth_value_id *results =

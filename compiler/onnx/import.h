@@ -27,13 +27,21 @@ typedef struct berth_dim_relation {
 
 // A graph input whose value is known before compiling: its shape fixes the input's dimensions; with
 // `as_constant` it is no input any more but a constant. An initializer that the model lists among its
-// inputs is replaced by the value, and an input. (Where only shapes and branches need its
+// inputs is replaced by the value, and an input, or a constant; another one by a constant of its type and shape,
+// and its own content, which may be in another file, is not read. (Where only shapes and branches need its
 // value, it stays an input: berth_compile_options.known_inputs.)
 typedef struct berth_input_binding {
     const char *name;
     berth_tensor tensor;
     bool as_constant;
 } berth_input_binding;
+
+// Initializers that the model lists among its inputs, so that callers may give other values (ONNX IR 4 and later).
+typedef struct berth_import_overridables {
+    berth_str_id *names;
+    berth_type_id *types;  // as the inputs are declared
+    uint32_t count;
+} berth_import_overridables;
 
 typedef struct berth_import_options {
     const berth_dim_binding *dims;
@@ -47,6 +55,9 @@ typedef struct berth_import_options {
     bool bounds_at_most;  // instead of staying open they get the most of their bounds
     const berth_input_binding *inputs;
     uint32_t input_count;
+    // Of `inputs` only constants are looked at, and which initializers become inputs, with the shapes that the model declares.
+    bool inputs_stay_open;
+    berth_import_overridables *overridables;  // filled in, in the module's arena; NULL = not asked
     // > 0: dimensions of the inputs that nothing fixes and that look like a batch get this extent, and
     // a note says so. Such a dimension is the first of every input that has it, and of one with more
     // dimensions.

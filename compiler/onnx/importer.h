@@ -59,6 +59,7 @@ typedef struct onnx_importer {
         *frame;  // the node whose function is being inlined, attributes resolved; NULL outside
     const onnx_function *frame_function;
     onnx_scope *functions;       // of the model, by domain and name: index into model.functions
+    onnx_scope replaced;         // initializers in whose place the caller has inputs or constants
     const onnx_scope *declared;  // name to index into declared_values; NULL in subgraphs, functions
     BERTH_VEC(const onnx_value *) declared_values;
     const char *prefix;  // "caller/" for node names inside functions
@@ -125,6 +126,11 @@ BERTH_MUST_USE berth_status onnx_read_tensor(onnx_importer *im, const berth_wire
                                              berth_tensor *out_tensor, const char **out_name);
 BERTH_MUST_USE berth_status onnx_read_constant(onnx_importer *im, const berth_wire *wire,
                                                berth_tensor *out_tensor, const char **out_name);
+// The same in two steps: all but what lies in another file; then that, too.
+BERTH_MUST_USE berth_status onnx_parse_tensor(onnx_importer *im, const berth_wire *wire,
+                                              berth_tensor_proto *out_proto);
+BERTH_MUST_USE berth_status onnx_read_content(onnx_importer *im, berth_tensor_proto *proto,
+                                              berth_tensor *out_tensor);
 BERTH_MUST_USE berth_status onnx_read_sparse_tensor(onnx_importer *im, const berth_wire *wire,
                                                     berth_tensor *out_tensor,
                                                     const char **out_name);
@@ -141,9 +147,17 @@ void onnx_pass_narrow(const onnx_call *call);
 void onnx_name_dims(onnx_importer *im, onnx_graph *graph);
 BERTH_MUST_USE berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
                                               const onnx_scope *fixed);
+// What the caller gives for an input of this name, or in place of an initializer; NULL = nothing.
+const berth_input_binding *onnx_binding_of(const onnx_importer *im, const char *name);
+
+// initializers.c: constants of a graph, in the scope.
+BERTH_MUST_USE berth_status onnx_build_initializers(onnx_importer *im, const onnx_graph *graph);
 // An initializer of the model's graph that is also an input and for which the caller has a value: it is
 // an input like others then.
-bool onnx_is_replaced(const onnx_importer *im, const onnx_graph *graph, const char *name);
+bool onnx_is_replaced(const onnx_importer *im, const char *name);
+// What the options ask for (berth_import_options.overridables).
+BERTH_MUST_USE berth_status onnx_collect_overridables(onnx_importer *im, const onnx_graph *graph);
+
 BERTH_MUST_USE berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph);
 // ONNX's name of an element type, TensorProto.DataType: "float8e4m3fn"; "unknown".
 const char *onnx_element_name(int64_t element);

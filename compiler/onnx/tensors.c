@@ -74,20 +74,36 @@ static berth_status read_external(onnx_importer *im, berth_tensor_proto *proto) 
     return BERTH_OK;
 }
 
+static berth_status in_tensor(const onnx_importer *im, const berth_tensor_proto *proto,
+                              berth_status status) {
+    return berth_status_prefix(status, "tensor \"%s\" in %s", proto->name, im->file);
+}
+
+berth_status onnx_parse_tensor(onnx_importer *im, const berth_wire *wire,
+                               berth_tensor_proto *out_proto) {
+    *out_proto = (berth_tensor_proto){.name = ""};
+    berth_status status = berth_tensor_proto_parse(im->arena, *wire, true, out_proto);
+    if (!out_proto->name) out_proto->name = "";
+    im->element_read = out_proto->element;
+    return in_tensor(im, out_proto, status);
+}
+
+berth_status onnx_read_content(onnx_importer *im, berth_tensor_proto *proto,
+                               berth_tensor *out_tensor) {
+    if (proto->external) BERTH_TRY(in_tensor(im, proto, read_external(im, proto)));
+    bool large = berth_tensor_size_bytes(&proto->tensor) >= MIN_BORROWED_BYTES;
+    *out_tensor = large ? proto->tensor : berth_tensor_align(im->arena, &proto->tensor);
+    return BERTH_OK;
+}
+
 berth_status onnx_read_constant(onnx_importer *im, const berth_wire *wire, berth_tensor *out_tensor,
                                 const char **out_name) {
     berth_tensor_proto proto;
     *out_tensor = (berth_tensor){0};
     if (out_name) *out_name = "";
-    berth_status status = berth_tensor_proto_parse(im->arena, *wire, true, &proto);
-    if (!status && proto.external) status = read_external(im, &proto);
-    if (status)
-        return berth_status_prefix(status, "tensor \"%s\" in %s", proto.name ? proto.name : "",
-                                   im->file);
-    if (out_name) *out_name = proto.name ? proto.name : "";
-    im->element_read = proto.element;
-    bool large = berth_tensor_size_bytes(&proto.tensor) >= MIN_BORROWED_BYTES;
-    *out_tensor = large ? proto.tensor : berth_tensor_align(im->arena, &proto.tensor);
+    BERTH_TRY(onnx_parse_tensor(im, wire, &proto));
+    BERTH_TRY(onnx_read_content(im, &proto, out_tensor));
+    if (out_name) *out_name = proto.name;
     return BERTH_OK;
 }
 

@@ -7,10 +7,15 @@
 #include "compiler/passes/check.h"
 #include "ir/dim.h"
 
-static const berth_input_binding *binding_of(const onnx_importer *im, const char *name) {
+const berth_input_binding *onnx_binding_of(const onnx_importer *im, const char *name) {
     for (uint32_t i = 0; im->options && i < im->options->input_count; ++i)
         if (strcmp(im->options->inputs[i].name, name) == 0) return &im->options->inputs[i];
     return NULL;
+}
+
+// Whether the value, or its shape, is looked at.
+static bool uses_binding(const onnx_importer *im, const berth_input_binding *binding) {
+    return !im->options->inputs_stay_open || binding->as_constant;
 }
 
 static const berth_dim_binding *dim_of(const onnx_importer *im, const char *name) {
@@ -130,10 +135,6 @@ static const onnx_value *find_input(const onnx_graph *graph, const char *name) {
     for (uint32_t i = 0; i < graph->inputs.count; ++i)
         if (strcmp(graph->inputs.data[i].name, name) == 0) return &graph->inputs.data[i];
     return NULL;
-}
-
-bool onnx_is_replaced(const onnx_importer *im, const onnx_graph *graph, const char *name) {
-    return graph == &im->model.graph && binding_of(im, name) && find_input(graph, name);
 }
 
 static berth_status no_such_input(onnx_importer *im, const onnx_graph *graph, const char *name) {
@@ -285,7 +286,7 @@ static void default_batches(onnx_importer *im, const onnx_graph *graph, const on
         const onnx_value *value = &graph->inputs.data[i];
         const onnx_dim *dim = value->dims.count ? &value->dims.data[0] : NULL;
         if (!dim || dim->known || !*dim->param || dim_of(im, dim->param) ||
-            binding_of(im, value->name) || !is_batch_like(graph, dim->param) ||
+            onnx_binding_of(im, value->name) || !is_batch_like(graph, dim->param) ||
             is_left_open(im, graph, dim->param) ||
             onnx_scope_find_here(fixed, berth_module_intern(im->module, value->name)) != BERTH_NONE)
             continue;
@@ -314,9 +315,11 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
     for (uint32_t i = 0; i < im->options->input_count; ++i) {
         const berth_input_binding *input = &im->options->inputs[i];
         const onnx_value *value = find_input(graph, input->name);
-        if (!value ||
-            onnx_scope_find_here(fixed, berth_module_intern(im->module, input->name)) != BERTH_NONE)
-            return no_such_input(im, graph, input->name);
+        if (!uses_binding(im, input)) continue;
+        bool is_constant =
+            onnx_scope_find_here(fixed, berth_module_intern(im->module, input->name)) != BERTH_NONE;
+        if (is_constant && input->as_constant && !value) continue;  // an initializer has its value
+        if (!value || is_constant) return no_such_input(im, graph, input->name);
         BERTH_TRY(bind_input(im, value, &input->tensor));
     }
     if (im->options->default_batch > 0) default_batches(im, graph, fixed);
@@ -380,7 +383,8 @@ berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph) {
     for (uint32_t i = 0; i < graph->inputs.count; ++i) {
         const onnx_value *value = &graph->inputs.data[i];
         berth_str_id name = berth_module_intern(im->module, value->name);
-        const berth_input_binding *binding = binding_of(im, value->name);
+        const berth_input_binding *binding = onnx_binding_of(im, value->name);
+        if (binding && !uses_binding(im, binding)) binding = NULL;
         berth_type_id type = 0;
         if (onnx_scope_find_here(im->scope, name) !=
             BERTH_NONE) {  // an initializer, or a second input of that name

@@ -118,7 +118,10 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim_expression(berth_co
 
 // Gives an input the element type and shape of `value`, and with them the dimensions that it shares
 // with others. `constant` not 0: value's data, too, which is copied; the program has no such input
-// then. Errors: INVALID_ARGUMENT no tensor.
+// then. An initializer that the model lists among its inputs (berth_model_info_overridable) becomes an input of the program this
+// way, or gets another value as a constant; any other initializer can be given another value as a constant of its type and shape,
+// and then its own is not read, which matters where it would be in a file of its own that is not there.
+// Errors: INVALID_ARGUMENT no tensor. What does not fit the model shows when it is compiled.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_input(berth_compiler *compiler,
                                                                const char *name,
                                                                const berth_tensor *value,
@@ -204,7 +207,7 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_save_sources(berth_compiler
 BERTH_API void berth_compiler_cancel(berth_compiler *compiler);
 
 // Loads a model without compiling it, with the options, pins and dimensions that the compiler has now
-// (its inputs, set by berth_compiler_set_input, are not looked at). `thread_count` of the processor;
+// (of what berth_compiler_set_input gave, only constants and what takes the place of initializers). `thread_count` of the processor;
 // 0 = all cores. The compiler may go before the model. Errors: those of compiling, as far as they show
 // without shapes.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_dynamic_file(berth_compiler *compiler,

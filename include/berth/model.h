@@ -67,6 +67,13 @@ BERTH_API const berth_value_info *berth_model_info_input(const berth_model_info 
 BERTH_API const berth_value_info *berth_model_info_output(const berth_model_info *info,
                                                           uint32_t index);
 
+// Initializers that the model (of ONNX's IR version 4 or later) lists among its inputs: values of its own, in whose
+// place a caller may give others. They are no inputs unless berth_compiler_set_input names them. NULL when there is no such
+// index.
+BERTH_API uint32_t berth_model_info_overridable_count(const berth_model_info *info);
+BERTH_API const berth_value_info *berth_model_info_overridable(const berth_model_info *info,
+                                                               uint32_t index);
+
 // What a model consists of. Later versions may add members at the end.
 typedef struct berth_model_facts {
     const char *name;  // "" = none

@@ -52,9 +52,13 @@ BERTH_API BERTH_MUST_USE berth_status berth_program_open_limited(const char *pat
 BERTH_API BERTH_MUST_USE berth_status berth_program_open_signed(const char *path,
                                                                 const char *key_path,
                                                                 berth_program **out_program);
-// The same from the bytes of such a file, which are copied.
+// The same from the bytes of such a file, which are copied; all of them are checked, those of constants, too.
 BERTH_API BERTH_MUST_USE berth_status berth_program_open_memory(const void *data, size_t size_bytes,
                                                                 berth_program **out_program);
+// The same as berth_program_open_limited from bytes in memory. `key_path` and `limits` may be NULL.
+BERTH_API BERTH_MUST_USE berth_status
+berth_program_open_memory_limited(const void *data, size_t size_bytes, const char *key_path,
+                                  const char *limits, berth_program **out_program);
 
 // Whether a file is a program file by its first bytes; 0 also for what cannot be read.
 BERTH_API int berth_program_file_is(const char *path);

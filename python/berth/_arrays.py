@@ -12,6 +12,7 @@ _NAMES = {1: "float32", 2: "float64", 3: "float16", 4: "uint16", 5: "int8", 6: "
           9: "uint8", 10: "uint16", 11: "uint32", 12: "uint64", 13: "bool", 14: "object"}
 STRING = 14  # arrays of str, as ONNX Runtime gives and takes them; bytes that are no UTF-8 are surrogates ("surrogateescape")
 _NUMPY = {number: np.dtype(name) for number, name in _NAMES.items()}
+BF16 = 4
 NONE = 0
 
 
@@ -95,6 +96,11 @@ def dtype_number(port):
         if type_name(number) == port.type:
             return number
     return NONE
+
+
+def dtype_number_of(array):
+    """Of an array's own element type; its 16-bit words are u16, not bf16. NONE = Berth has no such type."""
+    return next((number for number, dtype in _NUMPY.items() if dtype == array.dtype and number != BF16), NONE)
 
 
 # DLDeviceType of the DLPack specification. The host reads the first four as its own memory.

@@ -63,7 +63,7 @@ class Model:
     """
 
     def __init__(self, model, target=None, dims=None, constants=None, pins=(), max_shapes=None, threads=0, profile=False,
-                 devices=None, folder=None, progress=None, message=None, fallbacks=(), **options):
+                 devices=None, folder=None, progress=None, message=None, fallbacks=(), initializers=None, _as_inputs=(), **options):
         self._lock = threading.Lock()
         self._dynamic = None  # for all shapes: once the model needs it, or has seen several
         self._dynamic_lock = threading.Lock()
@@ -75,6 +75,10 @@ class Model:
         self._fallbacks = tuple(fallbacks)
         self._source, self._folder = model, folder
         self._compile_options = (target, dict(dims or {}), dict(constants or {}), tuple(pins), progress, message, options)
+        self._initializers = dict(initializers or {})
+        self._given_max_shapes = max_shapes
+        self.overridable = []
+        self._overridden = {}  # by names of initializers that calls give: a model that has these as inputs
         self._program = _open_program(model, options.get("limits"))
         if self._program:
             self._check_no_compile_options()
@@ -82,10 +86,12 @@ class Model:
             if self._program.executor == "vm":
                 self._dynamic = self._program.load_dynamic(threads)
             return
-        info = ModelInfo(model, folder, options.get("limits"))
-        self._all_inputs = info.inputs
+        info = ModelInfo(model, folder, options.get("limits"), initializers)
+        self._as_inputs = [port for port in info.overridable if port.name in _as_inputs]
+        self.overridable = [port for port in info.overridable if port.name not in _as_inputs]
+        self._all_inputs = info.inputs + self._as_inputs
         self._check_names(dims or {}, constants or {})
-        self.inputs = [_with_dims(p, dims or {}) for p in info.inputs if p.name not in (constants or {})]
+        self.inputs = [_with_dims(p, dims or {}) for p in self._all_inputs if p.name not in (constants or {})]
         self.outputs = [_with_dims(p, dims or {}) for p in info.outputs]
         if any(isinstance(extent, (tuple, list, str)) for extent in (dims or {}).values()):
             self._dynamic = self._load_dynamic()  # one for all shapes within bounds
@@ -101,8 +107,8 @@ class Model:
 
     def _check_no_compile_options(self):
         target, dims, constants, pins, _, _, options = self._compile_options
-        if target or dims or constants or pins or set(options) - {"limits"} or self._fallbacks:
-            raise BerthError("INVALID_ARGUMENT", "a program is compiled already: target, dims, constants, pins and other "
+        if target or dims or constants or pins or set(options) - {"limits"} or self._fallbacks or self._initializers:
+            raise BerthError("INVALID_ARGUMENT", "a program is compiled already: target, dims, constants, initializers, pins and other "
                              "options of the compiler are for models")
 
     def _check_names(self, dims, constants):
@@ -132,6 +138,8 @@ class Model:
             compiler.add_pin(pin)
         for name, extent in dims.items():
             compiler.set_dim(name, extent)
+        for name, value in self._initializers.items():
+            compiler.set_initializer(name, value)
         return compiler
 
     def _compile(self, shapes, values):
@@ -191,10 +199,13 @@ class Model:
         compiler = self._compiler()
         if several_sizes:
             compiler.set("several_sizes", "on")
-        dynamic = compiler.load_dynamic(self._source, self._folder, self._settings["threads"])
-        if dynamic.inputs != [port.name for port in self.inputs]:
-            raise BerthError("UNSUPPORTED", "inputs that are compiled in, of a model with control flow")
-        return dynamic
+        constants = self._compile_options[2]
+        for port in self._all_inputs:
+            if port.name in constants:
+                compiler.set_constant(port, constants[port.name])
+        for port in self._as_inputs:
+            compiler.set_shape(port, [0] * len(port.shape or ()))  # only that it is an input matters
+        return compiler.load_dynamic(self._source, self._folder, self._settings["threads"])
 
     def _dynamic_after(self, error):
         """Where no program can be made of the model, what runs it all the same; or the error."""
@@ -252,8 +263,6 @@ class Model:
 
     def _arrays(self, args, named):
         names = [port.name for port in self.inputs]
-        if len(args) == 1 and isinstance(args[0], dict) and not named:
-            args, named = (), args[0]
         for name in named:
             if name not in names:
                 raise BerthError("NOT_FOUND", f'no input is named "{name}"; there is {", ".join(names) or "none"}')
@@ -266,15 +275,45 @@ class Model:
         values = list(args) + [named[name] for name in names[len(args):]]
         return [_arrays.as_array(value, port) for value, port in zip(values, self.inputs)]
 
+    def _with_inputs(self, names):
+        """The model with these initializers as inputs besides its own."""
+        with self._lock:
+            found = self._overridden.get(names)
+        if found is None:
+            target, dims, constants, pins, progress, _, options = self._compile_options
+            model = Model(self._source, target, dims, constants, pins, self._given_max_shapes, folder=self._folder,
+                          progress=progress, fallbacks=self._fallbacks, initializers=self._initializers, _as_inputs=names,
+                          **self._settings, **options)
+            with self._lock:
+                found = self._overridden.setdefault(names, model)
+        return found
+
+    def _given(self, args, named, timeout=None, watch=None):
+        """Runs on the inputs given; those named may be of initializers."""
+        if len(args) == 1 and isinstance(args[0], dict) and not named:
+            args, named = (), args[0]
+        names = frozenset(port.name for port in self.overridable if port.name in named)
+        if not names:
+            return self._run(self._arrays(args, named), timeout, watch)
+        positional = [port.name for port in self.inputs][:len(args)]
+        if len(positional) < len(args) or any(name in named for name in positional):
+            self._arrays(args, named)  # says what is wrong
+        model = self._with_inputs(names)
+        results = model._run(model._arrays((), {**named, **dict(zip(positional, args))}), timeout, watch)
+        self.last_session = model.last_session
+        return results
+
     def _run(self, arrays, timeout=None, watch=None):
         variant = self._variant_for(arrays, own=timeout is not None)
+        by_name = {port.name: (array, port) for array, port in zip(arrays, self.inputs)}
         if isinstance(variant, Dynamic):
+            wanted, ports = zip(*[by_name[name] for name in variant.inputs]) if variant.inputs else ((), ())
             with self._dynamic_lock, _watched(watch, variant):
-                return variant.run(arrays, self.inputs)
+                return variant.run(wanted, ports)
         with self._lock:
             session = variant.free.pop() if variant.free else None
         session = session or Session(variant.program, **self._settings)
-        wanted = [array for array, port in zip(arrays, self.inputs) if port.name not in variant.constants]
+        wanted = [by_name[port.name][0] for port in variant.program.inputs]
         try:
             with _watched(watch, session):
                 results = session.run(wanted, timeout=timeout)
@@ -285,8 +324,9 @@ class Model:
         return results
 
     def __call__(self, *args, timeout=None, **named):
-        """Inputs by position, by name, or as one dict. Gives the output, or a tuple where the model has several."""
-        results = self._run(self._arrays(args, named), timeout)
+        """Inputs by position, by name, or as one dict; by name also other values for initializers that the model lists among
+        its inputs (`overridable`), for this call. Gives the output, or a tuple where the model has several."""
+        results = self._given(args, named, timeout)
         return results[0] if len(results) == 1 else tuple(results)
 
     def run(self, inputs, timeout=None):
@@ -295,7 +335,7 @@ class Model:
 
     def _run_named(self, inputs, timeout=None, watch=None):
         """`watch`: an object whose `_begin` and `_end` are called with what runs, and which may cancel that."""
-        results = self._run(self._arrays((dict(inputs),), {}), timeout, watch)
+        results = self._given((), dict(inputs), timeout, watch)
         return {port.name: result for port, result in zip(self.outputs, results)}
 
     def program(self, *shapes):
@@ -334,9 +374,7 @@ def _open_program(model, limits=None):
     if isinstance(model, (bytes, bytearray, memoryview)):
         if bytes(model[:len(_MAGIC)]) != _MAGIC:
             return None
-        if limits:
-            raise BerthError("UNSUPPORTED", "limits of a program in memory; they are for models, and for files of programs")
-        return Program.from_bytes(model)
+        return Program.from_bytes(model, limits=limits)
     try:
         with open(model, "rb") as file:
             is_program = file.read(len(_MAGIC)) == _MAGIC
@@ -355,6 +393,7 @@ def load(model, target=None, **options):
     dims:       {dimension: extent}, by name or as "INPUT.AXIS": fixed before anything is compiled. (least, most): one model
                 for all extents within these bounds, and for no others. "past+1": it follows from other dimensions
     constants:  {input: value} to compile in; the model has no such inputs then
+    initializers:  {name: value} in place of the values that the model's file has, of the same types and shapes
     pins:       ["PATTERN=DEVICE"]: where nodes run
     max_shapes: compile each combination of input shapes for itself, and keep this many; else from the third on all share
                 code, and a new one costs no run of the C compiler, mostly

@@ -108,9 +108,11 @@ class Program:
                           path_bytes(key) if key else None, limits.encode() if limits else None))
 
     @classmethod
-    def from_bytes(cls, data):
+    def from_bytes(cls, data, key=None, limits=None):
+        """The bytes of a program file; `key` and `limits` as of `open`."""
         data = bytes(data)
-        return cls(Handle(run.berth_program_open_memory, run.berth_program_release, data, len(data)))
+        return cls(Handle(run.berth_program_open_memory_limited, run.berth_program_release, data, len(data),
+                          path_bytes(key) if key else None, limits.encode() if limits else None))
 
     def save(self, path):
         run.berth_program_save(self._handle.pointer, path_bytes(path))
@@ -312,10 +314,12 @@ class Session:
 
 class ModelInfo:
     """What a model takes and gives, before it is compiled. `model`: a path, or an ONNX model's bytes. `limits`: of what is read
-    (docs/limits.md)."""
+    (docs/limits.md). `initializers`: {name: value} in place of the model's own."""
 
-    def __init__(self, model, folder=None, limits=None):
+    def __init__(self, model, folder=None, limits=None, initializers=None):
         library, compiler = _native.compiler(), Compiler(limits=limits)
+        for name, value in (initializers or {}).items():
+            compiler.set_initializer(name, value)
         if isinstance(model, (bytes, bytearray, memoryview)):
             data = bytes(model)
             held = Handle(compiler._bound(library.berth_compiler_parse_model), library.berth_model_info_free, data,
@@ -328,6 +332,8 @@ class ModelInfo:
                        for i in range(library.berth_model_info_input_count(pointer))]
         self.outputs = [_arrays.port_of_value(library.berth_model_info_output(pointer, i).contents)
                         for i in range(library.berth_model_info_output_count(pointer))]
+        self.overridable = [_arrays.port_of_value(library.berth_model_info_overridable(pointer, i).contents)
+                            for i in range(library.berth_model_info_overridable_count(pointer))]
 
 
 class Dynamic:
@@ -409,20 +415,30 @@ class Compiler:
             _native.compiler().berth_compiler_set_dim(self._handle.pointer, name.encode(), extent)
 
     def set_shape(self, port, shape):
-        """Gives an input (of ModelInfo.inputs) a shape."""
+        """Gives an input (of ModelInfo.inputs) a shape; makes an initializer (of ModelInfo.overridable) an input."""
         tensor = _native.Tensor(dtype=_arrays.dtype_number(port), rank=len(shape))
         if len(shape) > _native.MAX_RANK:
             raise BerthError("UNSUPPORTED", f'input "{port.name}" has {len(shape)} dimensions; at most {_native.MAX_RANK}')
         tensor.dims[:len(shape)] = shape
-        self._set_input(port, tensor, 0)
+        self._set_input(port.name, tensor, 0)
 
     def set_constant(self, port, value):
         """Compiles an input's value in: the program has no such input then."""
         array = _arrays.as_array(value, port)
-        self._set_input(port, _arrays.tensor_of(array, _arrays.dtype_number(port)), 1)
+        self._set_input(port.name, _arrays.tensor_of(array, _arrays.dtype_number(port)), 1)
 
-    def _set_input(self, port, tensor, constant):
-        _native.compiler().berth_compiler_set_input(self._handle.pointer, port.name.encode(), ctypes.byref(tensor), constant)
+    def set_initializer(self, name, value):
+        """Another value for an initializer, of its type and shape. The model's own is not read."""
+        array = _arrays.as_array(value, _arrays.Port(name, None, None, "of an initializer"))
+        if array.dtype.kind in "US":
+            array = array.astype(object)
+        dtype = _arrays.dtype_number_of(array)
+        if dtype == _arrays.NONE:
+            raise BerthError("INCOMPATIBLE", f'initializer "{name}": there is no element type {array.dtype}')
+        self._set_input(name, _arrays.tensor_of(array, dtype), 1)
+
+    def _set_input(self, name, tensor, constant):
+        _native.compiler().berth_compiler_set_input(self._handle.pointer, name.encode(), ctypes.byref(tensor), constant)
 
     def on_progress(self, function):
         """function(what, done, total), from the thread that compiles."""

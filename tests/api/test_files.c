@@ -45,6 +45,28 @@ static berth_program *compile(const char *cache_folder) {
     return program;
 }
 
+// The same from the file's bytes.
+static void check_signed_bytes(const char *name) {
+    enum { most_bytes = 1 << 20 };
+    berth_program *opened = NULL;
+    unsigned char *bytes = malloc(most_bytes);
+    FILE *file = fopen(in_folder(name), "rb");
+    cr_assert_not_null(file);
+    size_t count = fread(bytes, 1, most_bytes, file);
+    fclose(file);
+    cr_assert_lt(count, most_bytes);
+    assert_ok(berth_program_open_memory_limited(bytes, count, in_folder("key.pub"), NULL, &opened));
+    berth_program_release(opened);
+    assert_fails(
+        berth_program_open_memory_limited(bytes, count, in_folder("second.pub"), NULL, &opened),
+        BERTH_INVALID_ARGUMENT, "another key");
+    bytes[count / 2] ^= 1;
+    assert_fails(
+        berth_program_open_memory_limited(bytes, count, in_folder("key.pub"), NULL, &opened),
+        BERTH_INVALID_ARGUMENT, "changed after it was signed");
+    free(bytes);
+}
+
 Test(files, signed_programs) {
     char digits[BERTH_PUBLIC_KEY_DIGITS + 1], other[BERTH_PUBLIC_KEY_DIGITS + 1];
     struct stat info;
@@ -69,6 +91,7 @@ Test(files, signed_programs) {
     cr_assert_str_eq(other, digits);
     assert_ok(berth_program_open_signed(in_folder("m.berth"), in_folder("key.pub"), &opened));
     berth_program_release(opened);
+    check_signed_bytes("m.berth");
     assert_fails(berth_program_open_signed(in_folder("m.berth"), in_folder("second.pub"), &opened),
                  BERTH_INVALID_ARGUMENT, "key");
     assert_fails(berth_program_save_signed(program, in_folder("n.berth"), in_folder("key.pub")),

@@ -45,6 +45,92 @@ def endless_model():
     return model.SerializeToString()
 
 
+def model_with_values(folder=None, version=8, with_nonzero=False):
+    """y = (x w + b) c, where b is both an initializer and an input; or where that is not 0. With a folder: the values are in
+    a file of their own there. Gives the model's bytes, or its path, and the values."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    values = {"w": np.arange(12, dtype=np.float32).reshape(3, 4), "b": np.ones(4, np.float32), "c": np.full(4, 2, np.float32)}
+    last = "z" if with_nonzero else "y"
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["s"]),
+             helper.make_node("Mul", ["s", "c"], [last])]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])
+    if with_nonzero:
+        nodes.append(helper.make_node("NonZero", ["z"], ["y"]))
+        output = helper.make_tensor_value_info("y", TensorProto.INT64, [2, "k"])
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3]),
+              helper.make_tensor_value_info("b", TensorProto.FLOAT, [4])]
+    graph = helper.make_graph(nodes, "g", inputs, [output], [numpy_helper.from_array(v, n) for n, v in values.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=version)
+    if folder is None:
+        return model.SerializeToString(), values
+    path = os.path.join(folder, "model.onnx")
+    onnx.save(model, path, save_as_external_data=True, location="values", size_threshold=0)
+    return path, values
+
+
+class Initializers(unittest.TestCase):
+    """Values of the caller's in place of the model's, as ONNX Runtime 1.32 takes them."""
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    def expected(self, values, **others):
+        v = {**values, **others}
+        return (self.x @ v["w"] + v["b"]) * v["c"]
+
+    def test_given_to_a_run(self):
+        model, values = model_with_values()
+        session = onnxruntime.InferenceSession(model)
+        self.assertEqual([value.name for value in session.get_inputs()], ["x"])
+        (value,) = session.get_overridable_initializers()
+        self.assertEqual((value.name, value.type, value.shape), ("b", "tensor(float)", [4]))
+        for b in (np.float32([5, 6, 7, 8]), np.float32([0, 0, 0, -1])):
+            np.testing.assert_allclose(session.run(None, {"x": self.x, "b": b})[0], self.expected(values, b=b))
+        np.testing.assert_allclose(session.run(None, {"x": self.x})[0], self.expected(values))
+        for feed in ({"x": self.x, "w": values["w"]}, {"x": self.x, "b": np.ones(2, np.float32)}):
+            with self.assertRaises(onnxruntime.InvalidArgument):
+                session.run(None, feed)
+        with self.assertRaises(ValueError):
+            session.run(None, {"b": values["b"]})
+        old, _ = model_with_values(version=3)  # whose inputs all initializers are
+        self.assertEqual(onnxruntime.InferenceSession(old).get_overridable_initializers(), [])
+
+    def test_given_where_shapes_follow_from_data(self):
+        model, values = model_with_values(with_nonzero=True)
+        session = onnxruntime.InferenceSession(model)
+        for others in ({}, {"b": np.float32([5, 0, 7, 8])}, {}):
+            wanted = np.array(np.nonzero(self.expected(values, **others)))
+            np.testing.assert_array_equal(session.run(None, {"x": self.x, **others})[0], wanted)
+
+    def test_given_to_a_session(self):
+        model, values = model_with_values()
+        options = onnxruntime.SessionOptions()
+        options.add_initializer("w", onnxruntime.OrtValue.ortvalue_from_numpy(3 * values["w"]))
+        session = onnxruntime.InferenceSession(model, options)
+        np.testing.assert_allclose(session.run(None, {"x": self.x})[0], self.expected(values, w=3 * values["w"]))
+        np.testing.assert_allclose(session.run(None, {"x": self.x, "b": values["c"]})[0],
+                                   self.expected(values, w=3 * values["w"], b=values["c"]))
+        with self.assertRaises(onnxruntime.InvalidArgument):
+            options.add_initializer("w", onnxruntime.OrtValue.ortvalue_from_numpy(values["w"]))
+        for wrong in (values["w"][:2], values["w"].astype(np.float64)):
+            options = onnxruntime.SessionOptions()
+            options.add_initializer("w", onnxruntime.OrtValue.ortvalue_from_numpy(wrong))
+            with self.assertRaisesRegex(onnxruntime.InvalidArgument, r"f32\[3,4\]"):
+                onnxruntime.InferenceSession(model, options).run(None, {"x": self.x})
+
+    def test_in_place_of_a_file_that_is_not_there(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, values = model_with_values(folder)
+            os.remove(os.path.join(folder, "values"))
+            with self.assertRaises(Exception):
+                onnxruntime.InferenceSession(path)
+            options = onnxruntime.SessionOptions()
+            options.add_external_initializers(list(values),
+                                              [onnxruntime.OrtValue.ortvalue_from_numpy(v) for v in values.values()])
+            session = onnxruntime.InferenceSession(path, options)
+            np.testing.assert_allclose(session.run(None, {"x": self.x})[0], self.expected(values))
+
+
 class Sessions(unittest.TestCase):
     def test_run(self):
         images, labels = digits()

@@ -4,7 +4,7 @@ import enum
 import threading
 import warnings
 
-from ._errors import BadBinding
+from ._errors import BadBinding, InvalidArgument
 from ._errors import NotImplemented as NotThere
 
 
@@ -39,13 +39,14 @@ def _entry(entries, key):
 
 
 class SessionOptions:
-    """Of these, intra_op_num_threads, enable_profiling, add_provider and add_free_dimension_override_by_name have an effect.
+    """Of these, intra_op_num_threads, enable_profiling, add_provider, add_initializer, add_external_initializers and
+    add_free_dimension_override_by_name have an effect.
     What would change results or write files and is not there is an error or a warning; so is a name that is none there."""
 
     __slots__ = ("intra_op_num_threads", "inter_op_num_threads", "graph_optimization_level", "execution_mode", "execution_order",
                  "enable_profiling", "profile_file_prefix", "enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse",
                  "use_deterministic_compute", "use_per_session_threads", "log_severity_level", "log_verbosity_level", "logid",
-                 "_optimized_model_filepath", "_entries", "_dims", "_providers")
+                 "_optimized_model_filepath", "_entries", "_dims", "_providers", "_initializers")
 
     def __init__(self):
         self.intra_op_num_threads = 0
@@ -67,6 +68,7 @@ class SessionOptions:
         self._entries = {}
         self._dims = {}
         self._providers = []
+        self._initializers = {}
 
     @property
     def optimized_model_filepath(self):
@@ -101,10 +103,17 @@ class SessionOptions:
         return bool(self._providers)
 
     def add_initializer(self, name, value):
-        raise NotThere(f'initializers of the caller\'s ("{name}")')
+        """An OrtValue in place of what the model's file has for this initializer, of its type and shape."""
+        if name in self._initializers:
+            raise InvalidArgument(f'an OrtValue for the initializer "{name}" has been added already')
+        self._initializers[name] = getattr(value, "_value", value)
 
     def add_external_initializers(self, names, values):
-        raise NotThere(f"initializers of the caller's ({', '.join(names)})")
+        """The same for initializers whose values are in files of their own, which need not be there then."""
+        if len(names) != len(values):
+            raise InvalidArgument(f"{len(names)} names of initializers, and {len(values)} values")
+        for name, value in zip(names, values):
+            self.add_initializer(name, value)
 
     def register_custom_ops_library(self, path):
         raise NotThere(f"custom operators of ONNX Runtime's ({path})")

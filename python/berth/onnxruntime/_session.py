@@ -93,7 +93,7 @@ class Session:
         return [NodeArg(port, self._facts[which].get(port.name), self._facts["dim_names"]) for port in ports]
 
     def get_overridable_initializers(self):
-        return []
+        return self._nodes(self._model.overridable, "inputs")
 
     def get_providers(self):
         return list(self._provider_options)
@@ -161,7 +161,7 @@ class InferenceSession(Session):
         source = self._model_path if self._model_bytes is None else self._model_bytes
         try:
             self._model = Model(source, target, dims=self._options._dims, threads=self._options.intra_op_num_threads,
-                                profile=self._options.enable_profiling)
+                                profile=self._options.enable_profiling, initializers=self._options._initializers)
         except BerthError as error:
             damaged = error.code == "INVALID_ARGUMENT" and not self._facts["is_whole"]
             raise InvalidProtobuf(error) if damaged else _errors.of_loading(error) from error
@@ -171,8 +171,9 @@ class InferenceSession(Session):
         for name in output_names or []:
             if name not in outputs:
                 raise InvalidArgument(f"Invalid output name: {name}; the outputs are {', '.join(outputs)}")
+        may_be_given = {*inputs, *(port.name for port in self._model.overridable)}
         for name in input_feed:
-            if name not in inputs:
+            if name not in may_be_given:
                 raise InvalidArgument(f"Invalid input name: {name}; the inputs are {', '.join(inputs)}")
         missing = [name for name in inputs if name not in input_feed]
         if missing:
