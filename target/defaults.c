@@ -63,7 +63,19 @@ static void fill_tiles(berth_target *target) {
     set(&target->tile_rows, 14);
     set(&target->tile_own_rows, 7);
     set(&target->tile_page_rows, 6);
-    set(&target->unrolled_terms, 32);
+    set(&target->unrolled_terms, 16);
+    set(&target->tile_singles, 56);
+    set(&target->sums_in_flight, 8);
+}
+
+// Tiles in local memory. GPUs: 64 x 64 outputs by 16 x 8 work items. Cores: as many sums as their registers
+// allow, and few work items, since each costs a switch at every barrier.
+static void fill_local_tiles(berth_target *target) {
+    bool on_cores = target->subgroup_size == 1;
+    set(&target->item_rows, on_cores ? 12 : 8);
+    set(&target->group_columns, on_cores ? 8 : 16);
+    set(&target->group_rows, on_cores ? 4 : 8);
+    set(&target->tile_depth, 16);
 }
 
 // Multiply and add count as two; x86 with FMA and 64-bit ARM cores usually start two vector
@@ -139,6 +151,7 @@ static void fill_gpu(berth_target *target, const gpu_defaults *d) {
     set(&target->vector_bits, on_cpu ? vector_bits_of(target) : 32);
     set(&target->subgroup_size, on_cpu ? 1 : 32);
     if (berth_target_is_cores(target)) fill_tiles(target);
+    fill_local_tiles(target);
     set(&target->max_group_size, d->max_group_size);
     set(&target->local_memory_bytes, d->local_memory_bytes);
     set(&target->l1_bytes, d->l1_bytes);

@@ -86,11 +86,17 @@ typedef struct berth_target {
     int64_t tile_own_rows;
     int64_t tile_page_rows;
     int64_t unrolled_terms;
+    int64_t tile_singles;
+    int64_t sums_in_flight;
     int64_t compute_units;
     int64_t subgroup_size;
     bool lacks_f64;
     int64_t max_group_size;
     int64_t local_memory_bytes;
+    int64_t item_rows;  // this and the next three: of tiles in local memory, 0 where there is none
+    int64_t group_columns;
+    int64_t group_rows;
+    int64_t tile_depth;
     int64_t l1_bytes;
     int64_t l2_bytes;
     int64_t l3_bytes;

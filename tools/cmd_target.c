@@ -190,6 +190,35 @@ static void show_memories(const berth_target_info *target) {
     }
 }
 
+// Numbers that bound and predict kernels, as a target gives them: "-vector_bits=512". Text, lists, and
+// what is no number for a device are in the JSON.
+static void show_attributes(berth_arena *arena, const berth_target_info *target) {
+    json_t *root = json_loads(berth_target_info_json(target), 0, NULL);
+    json_t *devices = json_object_get(root, "devices"), *device = NULL, *value = NULL;
+    size_t i = 0;
+    const char *name = NULL;
+    puts("attributes:");
+    json_array_foreach(devices, i, device) {
+        const char *label = json_string_value(json_object_get(device, "name"));
+        berth_cli_print("  %-12s", label ? label : "");
+        int column = 14;
+        json_object_foreach(json_object_get(device, "target"), name, value) {
+            if (!json_is_number(value)) continue;
+            char *number = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+            const char *text = berth_arena_printf(arena, "-%s=%s", name, number ? number : "");
+            free(number);
+            if (column + (int)strlen(text) >= 100) {
+                printf("\n%14s", "");
+                column = 14;
+            }
+            berth_cli_print(" %s", text);
+            column += 1 + (int)strlen(text);
+        }
+        berth_cli_print("\n");
+    }
+    json_decref(root);
+}
+
 // The description of a tag, without selector and overrides; a file's path is none.
 static void show_tag(target_command *command) {
     const char *text = command->arguments.data[0];
@@ -212,6 +241,7 @@ static void show_text(target_command *command, const berth_target_info *target) 
     berth_cli_print("devices:\n");
     for (uint32_t i = 0; i < berth_target_info_device_count(target); ++i) show_device(target, i);
     show_memories(target);
+    show_attributes(command->cli.arena, target);
     for (uint32_t i = 0; i < berth_target_info_pin_count(target); ++i) {
         const berth_target_pin_facts *pin = berth_target_info_pin(target, i);
         berth_cli_print("pin: %s on %s\n", pin->match,

@@ -3,13 +3,11 @@
 
 #include "compiler/schedule/cpu_tile.h"
 
-#define MAX_SCALARS 56         // accumulators of a tile without vectors
 #define MOST_POSITIONS 64      // accumulators of any tile (tile.c)
 #define MOST_UNROLLED 256      // terms of a sum
 #define ANY_SIZE_ROWS 8        // of a tile for many sizes: rows after whole tiles go one by one
 #define LONG_SUM 8             // terms, beside which storing a result by itself is little
 #define LONG_SUM_IN_HALVES 32  // terms, beside which storing a register in halves is little
-#define FEW_SUMS 8             // that hide how long one takes: two units, four cycles
 
 // ---- reduction loops
 // ------------------------------------------------------------------------------------------------
@@ -350,7 +348,8 @@ static bool rows_collide(const berth_cpu_tile *p) {
 // before it.
 static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
     int64_t rows = p->row < 0 ? 1 : p->nest.loops[p->row].extent;
-    int64_t wanted = rows >= FEW_SUMS / 2 ? 2 : berth_cpu_tile__ceil_div(FEW_SUMS, rows);
+    int64_t sums = p->facts->caps.sums;
+    int64_t wanted = rows >= sums / 2 ? 2 : berth_cpu_tile__ceil_div(sums, rows);
     int64_t groups = vectors * berth_cpu_tile__groups_around(p);
     while (!p->facts->inside && wanted > 2 && groups < wanted * BERTH_CPU_WANTED_GROUPS)
         wanted = wanted > 4 ? wanted / 2 : 2;
@@ -389,7 +388,7 @@ static int64_t choose_rows(const berth_cpu_tile *p, bool all_vectors) {
     int64_t limit = row_limit(p, p->columns);
     int64_t rest = single_rest(p);
     if (all_vectors && limit > caps->own_vectors) limit = caps->own_vectors;
-    if (rest && limit * rest > MAX_SCALARS) limit = MAX_SCALARS / rest;
+    if (rest && limit * rest > caps->singles) limit = caps->singles / rest;
     if (rows_collide(p) && limit > caps->colliding) limit = caps->colliding;
     // As for the next size, so not by the extent.
     int64_t shared = limit < ANY_SIZE_ROWS ? limit : ANY_SIZE_ROWS;

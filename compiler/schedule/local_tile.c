@@ -4,7 +4,6 @@
 
 #include "compiler/schedule/policy_cpu.h"
 
-#define WANTED_DEPTH 16
 #define MOST_ROWS 64  // each is a statement for every term of the sum
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -192,14 +191,25 @@ bool berth_local__analyse(berth_local_plan *p) {
 
 // ---- sizes --------------------------------------------------------------------------------------
 
-static int64_t choose_depth(int64_t sum) {
+berth_local_tile_limits berth_local_tile_limits_of(const berth_target *target) {
+    return (berth_local_tile_limits){.lanes = 4,
+                                     .rows = target->item_rows,
+                                     .group_columns = target->group_columns,
+                                     .group_rows = target->group_rows,
+                                     .depth = target->tile_depth,
+                                     .group_size = target->max_group_size,
+                                     .local_memory_bytes = target->local_memory_bytes,
+                                     .compute_units = target->compute_units};
+}
+
+static int64_t choose_depth(int64_t sum, int64_t wanted) {
     int64_t best = 0;
-    for (int64_t d = WANTED_DEPTH / 2; d <= 2 * WANTED_DEPTH && d <= sum; ++d) {
-        int64_t distance = d > WANTED_DEPTH ? d - WANTED_DEPTH : WANTED_DEPTH - d;
-        int64_t known = best > WANTED_DEPTH ? best - WANTED_DEPTH : WANTED_DEPTH - best;
+    for (int64_t d = wanted > 1 ? wanted / 2 : 1; d <= 2 * wanted && d <= sum; ++d) {
+        int64_t distance = d > wanted ? d - wanted : wanted - d;
+        int64_t known = best > wanted ? best - wanted : wanted - best;
         if (sum % d == 0 && (best == 0 || distance < known)) best = d;
     }
-    if (best == 0) best = sum < WANTED_DEPTH ? sum : WANTED_DEPTH;
+    if (best == 0) best = sum < wanted ? sum : wanted;
     return best;
 }
 
@@ -244,7 +254,7 @@ static bool choose_sizes(berth_local_plan *p, const berth_local_tile_limits *lim
     p->tile_rows = berth_decide(p->fn, BERTH_DECISION_ROWS, p->tile_rows, 1, MOST_ROWS,
                                 "accumulators of a work-item");
     choose_group(p, limits);
-    for (p->depth = choose_depth(p->sum.extent);
+    for (p->depth = choose_depth(p->sum.extent, limits->depth);
          p->depth > 0 && local_bytes(p) > limits->local_memory_bytes;)
         p->depth /= 2;
     if (p->depth == 0) {

@@ -15,6 +15,8 @@ typedef struct berth_cpu_tile_caps {
     int64_t own_vectors;   // tile_own_rows
     int64_t colliding;     // tile_page_rows
     int64_t unroll_terms;  // unrolled_terms
+    int64_t singles;       // tile_singles
+    int64_t sums;          // sums_in_flight
 } berth_cpu_tile_caps;
 
 typedef struct berth_cpu_facts {

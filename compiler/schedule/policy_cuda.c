@@ -21,14 +21,7 @@ static berth_status apply(berth_tfn *fn, const berth_target *target) {
     // What a block may declare without asking the driver for more (CUDA C++ Programming Guide,
     // "Shared Memory").
     static const int64_t static_bytes = 48 << 10;
-    cuda_facts facts = {.target = target,
-                        .limits = {.lanes = 4,
-                                   .rows = 8,
-                                   .group_columns = 16,
-                                   .group_rows = 8,
-                                   .group_size = target->max_group_size,
-                                   .local_memory_bytes = target->local_memory_bytes,
-                                   .compute_units = target->compute_units}};
+    cuda_facts facts = {.target = target, .limits = berth_local_tile_limits_of(target)};
     if (facts.limits.local_memory_bytes > static_bytes)
         facts.limits.local_memory_bytes = static_bytes;
     return berth_schedule_nests(fn, schedule_nest, &facts);

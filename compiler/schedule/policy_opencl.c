@@ -17,21 +17,10 @@ static opencl_facts facts_of(const berth_target *target) {
     facts.cores = berth_cpu__facts_of(target);
     facts.cores.target = NULL;  // the language has no intrinsics
     if (facts.cores.lanes > 8) facts.cores.lanes = 8;
-    // GPUs: 64 x 64 outputs by 16 x 8 work-items. Cores: as many accumulators as registers allow,
-    // and few work-items, since each costs a switch at every barrier.
-    facts.limits = (berth_local_tile_limits){.lanes = 4,
-                                             .rows = 8,
-                                             .group_columns = 16,
-                                             .group_rows = 8,
-                                             .group_size = target->max_group_size,
-                                             .local_memory_bytes = target->local_memory_bytes,
-                                             .compute_units = target->compute_units};
+    facts.limits = berth_local_tile_limits_of(target);
     if (facts.on_cores) {
         facts.limits.one_by_one = true;
         facts.limits.lanes = facts.cores.lanes;
-        facts.limits.rows = 12;
-        facts.limits.group_columns = 8;
-        facts.limits.group_rows = 4;
     }
     return facts;
 }

@@ -22,13 +22,7 @@ berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    berth_local_tile_limits limits = {.lanes = 4,
-                                      .rows = 8,
-                                      .group_columns = 16,
-                                      .group_rows = 8,
-                                      .group_size = target->max_group_size,
-                                      .local_memory_bytes = target->local_memory_bytes,
-                                      .compute_units = target->compute_units};
+    berth_local_tile_limits limits = berth_local_tile_limits_of(target);
     return berth_schedule_nests(fn, berth_gpu__schedule_nest, &limits);
 }
 

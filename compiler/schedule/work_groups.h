@@ -16,11 +16,15 @@ typedef struct berth_local_tile_limits {
     int64_t rows;                // most rows of vectors of a work-item (accumulators)
     int64_t group_columns;       // most work-items of a group along columns
     int64_t group_rows;          // and along rows
+    int64_t depth;               // wanted terms of a sum in local memory
     int64_t group_size;          // most work-items of a group
     int64_t local_memory_bytes;  // of a group
     int64_t compute_units;       // of the device; 0 = not known
     bool one_by_one;             // work-items of a group run one after the other, on a core
 } berth_local_tile_limits;
+
+// What a GPU's target says of them (target.h, item_rows and what follows it); vectors of four.
+berth_local_tile_limits berth_local_tile_limits_of(const berth_target *target);
 
 // A reduction of the form acc += x * y, where some output loops move only x and others only y
 // (matrix products, convolutions), as tiles: a group computes a block of rows and columns; for each

@@ -60,6 +60,9 @@ Test(target_command, exit_status_and_messages) {
     expect("show arm/rasp4b", 0, "cortex-a72");
     expect("show 'opencl,cpu' --pin 'op:Softmax=cpu:0'", 0, "pin: op:Softmax on cpu:0");
     expect("show local", 0, "[default]");
+    expect("show 'cpu -tile_singles=9'", 0, " -tile_singles=9");
+    expect("show 'cuda -tile_depth=9 -item_rows=3'", 0, " -tile_depth=9");
+    expect("show 'vta -log_batch=2'", 0, " -log_batch=2");
     expect("show cpu --runtime bare", 0, "executor: aot, runtime: bare");
     expect("show arm/rasp4", 1, "did you mean 'arm/rasp4b'");
     expect("show cpu --set coers=3", 1, "coers: unknown field");

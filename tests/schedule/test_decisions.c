@@ -340,3 +340,49 @@ Test(decisions, tiles_follow_the_target) {
                           (long long)rows);
             }
 }
+
+static void decisions_for(const char *target, int64_t m, int64_t k, int64_t n, const char *layout,
+                          const char *given, int64_t *values) {
+    bench_case c = support_case_create();
+    berth_schedule_decisions *made = NULL;
+    support_build_matmul(&c, m, k, n, layout);
+    cr_assert_null(schedule(&c, target, given, &made), "%s", target);
+    memcpy(values, made->nests[0].values, BERTH_DECISION_COUNT * sizeof(*values));
+    support_case_destroy(&c);
+}
+
+// 128 x 64 x 128 is a multiple of all these bounds, so that tiles in local memory are as large as they allow.
+Test(decisions, tiles_in_local_memory_follow_the_target) {
+    static const char *const kinds[] = {"cuda", "vulkan -host=cpu",
+                                        "opencl -host=cpu -subgroup_size=32"};
+    static const int bounds[][4] = {{2, 4, 8, 8}, {4, 8, 2, 16}, {8, 2, 4, 32}};
+    for (int k = 0; k < 3; ++k)
+        for (int b = 0; b < 3; ++b) {
+            char target[200];
+            int64_t got[BERTH_DECISION_COUNT];
+            snprintf(target, sizeof(target),
+                     "%s -item_rows=%d -group_columns=%d -group_rows=%d -tile_depth=%d", kinds[k],
+                     bounds[b][0], bounds[b][1], bounds[b][2], bounds[b][3]);
+            decisions_for(target, 128, 64, 128, "", "", got);
+            cr_expect_eq(got[BERTH_DECISION_ROWS], bounds[b][0], "%s", target);
+            cr_expect_eq(got[BERTH_DECISION_GROUP_COLUMNS], bounds[b][1], "%s", target);
+            cr_expect_eq(got[BERTH_DECISION_GROUP_ROWS], bounds[b][2], "%s", target);
+            cr_expect_eq(got[BERTH_DECISION_DEPTH], bounds[b][3], "%s", target);
+        }
+}
+
+// A row alone takes as many columns as sums are worked on at a time; columns that fill no vector bound rows.
+Test(decisions, sums_of_a_tile_follow_the_target) {
+    for (int sums = 2; sums <= 8; sums *= 2) {
+        char target[160];
+        int64_t got[BERTH_DECISION_COUNT];
+        snprintf(target, sizeof(target), "cpu -vector_bits=256 -sums_in_flight=%d", sums);
+        decisions_for(target, 1, 64, 8 * 8 * 16 * 8, "Ba8b", "", got);
+        cr_expect_eq(got[BERTH_DECISION_COLUMNS], sums, "%s: %lld", target,
+                     (long long)got[BERTH_DECISION_COLUMNS]);
+        snprintf(target, sizeof(target), "cpu -vector_bits=256 -tile_singles=%d", 3 * sums);
+        decisions_for(target, 120, 64, 8 + 3, "", "form=register_tile", got);
+        cr_expect(got[BERTH_DECISION_ROWS] <= sums && got[BERTH_DECISION_ROWS] > sums / 2,
+                  "%s: %lld", target, (long long)got[BERTH_DECISION_ROWS]);
+    }
+}

@@ -172,11 +172,20 @@ Test(target_facts, registers_and_tiles) {
                      (long long)device->vector_registers);
         cr_expect_eq(device->tile_rows > 0, rows[i].registers > 0, "%s", rows[i].target);
         cr_expect_eq(strstr(device->canonical, "\"tile_rows\"") != NULL, rows[i].registers > 0);
+        cr_expect_eq(device->tile_singles > 0, rows[i].registers > 0, "%s", rows[i].target);
+        cr_expect_eq(device->sums_in_flight > 0, rows[i].registers > 0, "%s", rows[i].target);
+        bool gpu = berth_device_kind_is_gpu(device->kind);
+        cr_expect_eq(device->item_rows > 0, gpu, "%s", rows[i].target);
+        cr_expect_eq(device->group_columns > 0 && device->group_rows > 0, gpu);
+        cr_expect_eq(device->tile_depth > 0, gpu, "%s", rows[i].target);
         check_round_trip(t, rows[i].target);
     }
     // Kernels differ by them, so records of measured ones do.
     const berth_target *a = parse("cpu -arch=x86_64")->devices[0].target;
     const berth_target *b = parse("cpu -arch=x86_64 -tile_page_rows=9")->devices[0].target;
+    cr_expect_str_neq(berth_target_culled(test_arena, a), berth_target_culled(test_arena, b));
+    a = parse("cuda -item_rows=9")->devices[0].target;
+    b = parse("cuda -tile_depth=32")->devices[0].target;
     cr_expect_str_neq(berth_target_culled(test_arena, a), berth_target_culled(test_arena, b));
 }
 
