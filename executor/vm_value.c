@@ -17,7 +17,7 @@ static berth_status make(berth_allocator allocator, berth_vm_value_kind kind, si
     return BERTH_OK;
 }
 
-// With so many bytes behind the elements.
+// With so many bytes after the elements.
 static berth_status make_tensor(berth_allocator allocator, berth_dtype dtype, int rank,
                                 const int64_t *dims, size_t more, berth_vm_value **out_value) {
     size_t bytes = 0, all = 0;

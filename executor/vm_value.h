@@ -19,8 +19,7 @@ struct berth_vm_value {
     berth_allocator allocator;
     uint32_t references;
     berth_vm_value_kind kind;
-    berth_tensor
-        tensor;  // TENSOR: data lies behind the struct, aligned to 64 bytes, or is borrowed
+    berth_tensor tensor;  // TENSOR: data lies after the struct, aligned to 64 bytes, or is borrowed
     berth_vm_value **items;  // SEQUENCE, MAP
     uint32_t item_count;
     uint32_t item_capacity;

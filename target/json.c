@@ -223,9 +223,9 @@ void berth_target__json_set(berth_arena *arena, berth_target__json *object, cons
         if (value) {
             object->members.data[i].value = value;
         } else {
-            uint32_t behind = object->members.count - i - 1;
+            uint32_t after = object->members.count - i - 1;
             memmove(&object->members.data[i], &object->members.data[i + 1],
-                    behind * sizeof(object->members.data[0]));
+                    after * sizeof(object->members.data[0]));
             object->members.count--;
         }
         return;

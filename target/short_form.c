@@ -159,7 +159,7 @@ static berth_status read_option(reader *r, json *object, bool *out_fine) {
         if (*c == '-') *c = '_';
     r->at += length;
     if (length == 0) {
-        berth_target__error(r->parse, r->path, "an option name is wanted behind '-'");
+        berth_target__error(r->parse, r->path, "an option name is wanted after '-'");
         return BERTH_OK;
     }
     const char *value = "true";
@@ -319,7 +319,7 @@ static berth_status read_options(reader *r, json *object, bool *out_fine) {
             berth_target__error(r->parse, r->path, "a space is wanted before '%s'", r->at);
         else if (is_platform(object))
             berth_target__error(r->parse, r->path,
-                                "options behind '-' are for one device; of a platform of several, "
+                                "options after '-' are for one device; of a platform of several, "
                                 "the field devices[0].target.FIELD changes one");
         else
             BERTH_TRY(read_option(r, object, out_fine));

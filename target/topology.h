@@ -104,7 +104,7 @@ typedef struct berth_topology {
 //   threads: thread-safe
 BERTH_MUST_USE berth_status berth_topology_here(bool devices, berth_topology *out_topology);
 
-// Reads an XML export of hwloc 1 or 2, NUL-terminated behind its `length` bytes. Inside
+// Reads an XML export of hwloc 1 or 2, NUL-terminated after its `length` bytes. Inside
 // berth_arena_try.
 //   errors: INVALID_ARGUMENT it is none, is of hwloc 3, or asks for too much; OUT_OF_MEMORY;
 //           UNAVAILABLE there is no helper process

@@ -65,7 +65,7 @@ uint32_t berth_processor_set_count(const berth_processor_set *set) {
     return count;
 }
 
-// A number at *at, which moves behind it.
+// A number at *at, which moves past it.
 static bool read_number(const char **at, uint32_t *out) {
     if (**at < '0' || **at > '9') return false;
     uint32_t value = 0;

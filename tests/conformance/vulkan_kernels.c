@@ -87,7 +87,7 @@ static void add_kernel(berth_arena *arena, int which, berth_strbuf *out) {
     berth_strbuf_add(out, tail);
 }
 
-// One module, behind its length in words.
+// One module, after its length in words.
 static void add_module(berth_arena *arena, int which, berth_strbuf *image) {
     char folder[] = "/tmp/berth-conformance-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));

@@ -58,6 +58,8 @@ done < <(grep -rnE '^#include "' planner/solve --include='*.c' --include='*.h' 2
 # The command uses the public interface.
 python3 tools/lint/public_commands.py || status=1
 
+python3 tools/lint/include_circles.py || status=1
+
 # getenv only where a command line is.
 while read -r hit; do say "$hit: getenv outside tools/ and tests/"; done \
   < <(grep -rnE '\bgetenv\(' base target memory ir artifact planner compiler devices executor toolkit api drivers --include='*.c' | cut -d: -f1,2)
