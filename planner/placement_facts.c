@@ -131,13 +131,13 @@ static uint32_t list_sizes(facts *c, uint32_t *size_of) {
 
 // Nothing is copied between devices of one memory, but the one waits for the other: what the cost model
 // says of it, if anything. The host's own work begins where the other's ended.
-static double hand_over_ms(const facts *c, uint32_t device) {
+static double hand_over_ms(const facts *c, double bytes, uint32_t device) {
     const berth_cost_model *cost = &c->state->options->cost;
     uint32_t host = c->target->host;
     double there_ns = 0, back_ns = 0;
     if (device == host || !cost->copy_ns) return 0;
-    if (!cost->copy_ns(cost->user, host, device, 0, &there_ns) ||
-        !cost->copy_ns(cost->user, device, host, 0, &back_ns))
+    if (!cost->copy_ns(cost->user, host, device, (uint64_t)bytes, &there_ns) ||
+        !cost->copy_ns(cost->user, device, host, (uint64_t)bytes, &back_ns))
         return 0;
     return (there_ns + back_ns) / 2 / ns_per_ms;
 }
@@ -149,7 +149,7 @@ static double transfer_ms(const facts *c, const berth_target_routes *from_host, 
     uint32_t host = c->target->host;
     double there_ns = 0, back_ns = 0;
     if (berth_multi_target_share_memory(c->target, device, host, NULL))
-        return hand_over_ms(c, device);
+        return hand_over_ms(c, bytes, device);
     if (!berth_planner__transfer_ns(c->state, device, host, (uint64_t)bytes, &there_ns) ||
         !berth_planner__known_ns(c->state, host, device, (uint64_t)bytes, from_host, &back_ns))
         return BERTH_PLACE_FIGURE_LIMIT;
@@ -203,7 +203,7 @@ static void measure_link(const facts *c, const berth_target_routes *from_a, uint
     *out_ms_per_byte = 0;
     if (a == c->target->host || b == c->target->host) return;  // the hub
     if (berth_multi_target_share_memory(c->target, a, b, NULL)) {
-        *out_ms = fmin(hand_over_ms(c, a), hand_over_ms(c, b));
+        *out_ms = fmin(hand_over_ms(c, 0, a), hand_over_ms(c, 0, b));
         return;
     }
     if (devices[a].own_memory == host_memory || devices[b].own_memory == host_memory) return;

@@ -68,13 +68,17 @@ static double ready_ns(const simulation *s, const stream *of, uint32_t queue, do
     uint32_t t = s->order[of->next[queue]];
     const berth_sim_task *task = &s->schedule->tasks[t];
     double ready = event_of(s, of->request, t)->start_ns;
-    if (of->next[queue] > s->first[queue])
-        ready = fmax(ready, event_of(s, of->request, s->order[of->next[queue] - 1])->end_ns);
+    if (of->next[queue] > s->first[queue]) {
+        uint32_t before = s->order[of->next[queue] - 1];
+        ready = fmax(ready, event_of(s, of->request, before)->end_ns +
+                                s->schedule->tasks[before].waking_ns);
+    }
     for (uint32_t i = 0; i < task->wait_count; ++i) {
         double end = event_of(s, of->request, task->waits[i])->end_ns;
         if (end < 0) return INFINITY;
-        ready = fmax(ready, end);
-        if (s->schedule->tasks[task->waits[i]].queue != queue) *out_handed = fmax(*out_handed, end);
+        bool other = s->schedule->tasks[task->waits[i]].queue != queue;
+        ready = fmax(ready, end + (other ? task->woken_ns : 0));
+        if (other) *out_handed = fmax(*out_handed, end);
     }
     return ready;
 }

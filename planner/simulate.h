@@ -18,6 +18,10 @@ typedef struct berth_sim_task {
     double ns;
     const uint32_t *waits;  // earlier tasks that must be done
     uint32_t wait_count;
+    // From the end of what it waits for in another queue until it can begin (a thread is woken).
+    double woken_ns;
+    // From its end until its queue goes on: those who wait for it are woken.
+    double waking_ns;
 } berth_sim_task;
 
 // Borrowed.

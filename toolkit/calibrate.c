@@ -236,8 +236,10 @@ static berth_status measure_copies(measurement *m, uint32_t device) {
         berth_toolkit__has_copies(m->arena, m->table, devices[host].target, devices[device].target))
         return BERTH_OK;
     bool shared = berth_multi_target_share_memory(m->target, device, host, NULL);
-    size_t sizes = shared ? 1 : sizeof(counts) / sizeof(counts[0]);
-    for (size_t i = 0; i < sizes; ++i) BERTH_TRY(measure_copy(m, device, counts[i]));
+    // Work that takes a while: who waits for it sleeps meanwhile.
+    if (shared) return measure_copy(m, device, 262144);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); ++i)
+        BERTH_TRY(measure_copy(m, device, counts[i]));
     return BERTH_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "toolkit/calibrate_copies.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "ir/graph/graph.h"
@@ -9,6 +10,8 @@
 enum { warm_up_runs = 5, fewest_runs = 11, most_runs = 200 };
 
 static const int64_t most_ns = 200000000;  // of the runs of one size, about
+static const struct timespec rest = {
+    .tv_nsec = 1000000};  // then threads of devices sleep, as in long waits
 
 // ---- the module ---------------------------------------------------------------------------------
 
@@ -105,6 +108,7 @@ berth_status berth_toolkit__calibrate_copy(const berth_program *program, berth_s
     int64_t start_ns = berth_clock_ns();
     for (uint32_t i = 0; i < most_runs; ++i) {
         if (i >= fewest_runs && berth_clock_ns() - start_ns >= most_ns) break;
+        if (m.size_bytes == 0) nanosleep(&rest, NULL);
         BERTH_TRY(berth_session_run(session, -1));
         note_run(&m, session);
     }

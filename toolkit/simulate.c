@@ -116,6 +116,24 @@ static void add_copy(const builder *b, const berth_program_step *step, berth_sim
                                     (double)size_bytes, &task->ns);
 }
 
+// Devices of one memory hand over without a copy.
+static void add_hand_overs(builder *b) {
+    for (uint32_t i = 0; i < b->program->step_count; ++i) {
+        const berth_program_step *step = &b->program->steps[i];
+        for (uint32_t w = 0; w < step->wait_count; ++w) {
+            const berth_program_step *before = &b->program->steps[step->waits[w]];
+            if (before->device == step->device || before->kind == BERTH_STEP_COPY ||
+                step->kind == BERTH_STEP_COPY)
+                continue;
+            double ns = berth_cost_hand_over_ns(b->target, berth_model_costs(b->model),
+                                                before->device, step->device, 0);
+            b->tasks[i].woken_ns = fmax(b->tasks[i].woken_ns, ns);
+            berth_sim_task *waking = &b->tasks[step->waits[w]];
+            waking->waking_ns = fmax(waking->waking_ns, ns);
+        }
+    }
+}
+
 static void name_resources(builder *b) {
     const berth_multi_target *target = b->target;
     uint32_t count = 2 * target->device_count + 2 * target->link_count;
@@ -178,6 +196,7 @@ static berth_status build(void *user) {
         b->tasks[i].resource = berth_multi_target_resource_of(b->target, step->device);
         b->tasks[i].ns = kernel_ns(b, i);
     }
+    add_hand_overs(b);
     add_memory(b);
     b->out->tasks = b->tasks;
     berth_sim_schedule schedule = {b->tasks, b->program->step_count, b->program->queue_count,

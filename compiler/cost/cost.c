@@ -1,5 +1,7 @@
 #include "compiler/cost/cost.h"
 
+#include <math.h>
+
 #include "compiler/codegen/codegen.h"
 #include "compiler/cost/kernel_groups.h"
 #include "compiler/cost/table.h"
@@ -193,14 +195,29 @@ static berth_cost_figure figure_of(void *user, const berth_module *module, berth
 // driver that sleeps is woken.
 static const double usual_hand_over_ns = 25000;
 
+double berth_cost_hand_over_ns(const berth_multi_target *target, struct berth_cost_table *table,
+                               uint32_t from, uint32_t to, uint64_t size_bytes) {
+    const berth_target *maker = target->devices[from].target, *reader = target->devices[to].target;
+    double ns = usual_hand_over_ns;
+    if (table) (void)berth_cost_table_copy(table, maker, reader, 0, &ns);
+    double bandwidth = target->memories[target->devices[to].own_memory].bandwidth_bytes_per_s;
+    double cached = fmin((double)size_bytes, (double)maker->l2_bytes);
+    if (berth_device_kind_is_host(maker->kind) && berth_device_kind_is_host(reader->kind) &&
+        bandwidth > 0)
+        ns += 1e9 * cached / bandwidth;
+    return ns;
+}
+
 static bool copy_ns(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns) {
     const cost_model *model = user;
     const berth_target_device *devices = model->target->devices;
-    if (table_of(model) && berth_cost_table_copy(table_of(model), devices[from].target,
-                                                 devices[to].target, (double)size_bytes, out_ns))
+    if (from == to) return false;
+    if (berth_multi_target_share_memory(model->target, from, to, NULL)) {
+        *out_ns = berth_cost_hand_over_ns(model->target, table_of(model), from, to, size_bytes);
         return true;
-    *out_ns = usual_hand_over_ns;
-    return from != to && berth_multi_target_share_memory(model->target, from, to, NULL);
+    }
+    return table_of(model) && berth_cost_table_copy(table_of(model), devices[from].target,
+                                                    devices[to].target, (double)size_bytes, out_ns);
 }
 
 // ---- support ------------------------------------------------------------------------------------

@@ -24,4 +24,10 @@ double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_ta
                           uint32_t device, const berth_work *work, berth_cost_constants constants,
                           berth_cost_figure *out_figure);
 
+// Between devices that work in one memory, from the end of the one's work to the beginning of the
+// other's: what the table has of it, else a usual figure. Cores fetch from other cores' caches what
+// these hold: that, too, for a value of size_bytes.
+double berth_cost_hand_over_ns(const berth_multi_target *target, struct berth_cost_table *table,
+                               uint32_t from, uint32_t to, uint64_t size_bytes);
+
 #endif  // BERTH_COMPILER_COST_COST_H_

@@ -56,6 +56,24 @@ Test(simulate, requests_queue_and_streams_overlap) {
     berth_arena_destroy(arena);
 }
 
+// The second queue begins 2 after what it waits for; the first goes on 1 after it.
+Test(simulate, handing_over_takes_time_of_both) {
+    berth_arena *arena = NULL;
+    berth_sim_load one = {.requests = 1, .streams = 1};
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    const berth_sim_task tasks[] = {
+        {.queue = 0, .resource = 0, .ns = 3, .waking_ns = 1},
+        {.queue = 1, .resource = 1, .ns = 4, .waits = after_first, .wait_count = 1, .woken_ns = 2},
+        {.queue = 0, .resource = 0, .ns = 1}};
+    berth_sim_schedule schedule = {tasks, 3, 2, 2};
+    berth_sim_result result;
+    assert_ok(berth_simulate(arena, &schedule, &one, &result));
+    cr_expect_eq(result.events[1].start_ns, 5);
+    cr_expect_eq(result.events[2].start_ns, 4);
+    cr_expect_eq(result.end_ns, 9);
+    berth_arena_destroy(arena);
+}
+
 // Stages of two tasks each: what a request does on a device is done in one piece, so the stages of two requests overlap.
 Test(simulate, stages_of_several_tasks_overlap) {
     static const uint32_t after_stage[] = {1};

@@ -246,6 +246,44 @@ Test(strategies, small_gains_change_nothing) {
     }
 }
 
+static bool ten_us(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns) {
+    (void)user;
+    (void)size_bytes;
+    *out_ns = 10000;
+    return from != to;
+}
+
+// Two devices of one memory, 10 us apart. %d on the other one, beside %b, saves its time; but c is kept
+// from its work while it hands over, for up to 20 us.
+Test(strategies, handing_over_takes_time_of_both) {
+    static const char two[] =
+        "{\"kind\": \"multi\", \"host\": \"c\", \"devices\": ["
+        "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}},"
+        "{\"name\": \"g\", \"target\": {\"kind\": \"cpu\"}}], \"memories\": ["
+        "{\"name\": \"ram\", \"reached_by\": [\"c\", \"g\"], \"capacity_bytes\": 1000000}]}";
+    static const struct {
+        double us;
+        bool split;
+    } cases[] = {{15, false}, {60, true}};
+    for (int i = 0; i < 2; ++i) {
+        berth_arena *arena = new_arena();
+        berth_multi_target *target = parse_target(arena, two);
+        const double us = cases[i].us;
+        const cost_row rows[row_limit] = {
+            {"a", {100, 100}}, {"b", {100, 100}}, {"d", {us, us}}, {"e", {10, 10}}};
+        berth_plan_options options = options_of(target, rows, "auto", "latency");
+        options.cost.copy_ns = ten_us;
+        berth_module *module =
+            parse_module(arena, "graph @main(%x" T ") { %a = relu(%x) %b = neg(%a) %d = exp(%a) "
+                                "%e = add(%b, %d) return %e }");
+        berth_plan *plan = NULL;
+        require(plan_with(module, &options, &plan));
+        cr_expect_eq(strchr(show_module(module, target), 'G') != NULL, cases[i].split, "%g us: %s",
+                     us, show_module(module, target));
+        berth_arena_destroy(arena);
+    }
+}
+
 ParameterizedTestParameters(strategies, by_hand) {
     static int indices[hand_case_count];
     for (int i = 0; i < hand_case_count; ++i) indices[i] = i;
