@@ -1,5 +1,6 @@
-// Command lists on OpenCL devices: a kernel object for every dispatch, whose arguments are set once. OpenCL
-// has no lists of its own but as an extension; commands are enqueued one by one.
+// Command lists on OpenCL devices: a kernel object for every dispatch, whose arguments are set once; commands
+// are enqueued one by one. Command buffers are an extension (cl_khr_command_buffer) that was slower than this
+// where it could be measured (docs/add_driver.md, OpenCL platforms).
 #include "devices/opencl/opencl.h"
 
 berth_status berth_opencl__list_prepare(berth_command_list *list) {
