@@ -542,25 +542,26 @@ static const char *broadcast(berth_c_printer *p, berth_expr_node node) {
     return splat(p, dtype == BERTH_DTYPE_BOOL ? BERTH_DTYPE_I32 : dtype, scalar, node.lanes);
 }
 
-static bool is_fragment(const berth_c_printer *p, berth_expr id) {
+// Its text, where a language has one for an operand of intrinsics of work-items together; else NULL.
+static const char *fragment_text(berth_c_printer *p, berth_expr id) {
     const berth_expr_node *node = node_of(p, id);
-    return node->kind == BERTH_EXPR_LOAD ||
-           (node->kind == BERTH_EXPR_VAR && p->is_fragment[node->var]);
+    if (node->kind == BERTH_EXPR_LOAD) return p->language->fragment(p, id);
+    return node->kind == BERTH_EXPR_VAR && p->is_fragment[node->var] ? berth_c_value(p, id) : NULL;
 }
 
 // An intrinsic of work-items together: its operands are fragments.
 static const char *together(berth_c_printer *p, berth_expr_node node,
                             const berth_intrinsic_facts *facts) {
-    const char *b = is_fragment(p, node.b) ? berth_c_value(p, node.b) : NULL;
-    const char *c = is_fragment(p, node.c) ? berth_c_value(p, node.c) : NULL;
+    const char *b = fragment_text(p, node.b);
+    const char *c = node.c ? fragment_text(p, node.c) : "";
     berth_c_value_type(p, facts->operands[0].dtype, facts->operands[0].lanes);
     if (!b || !c)
-        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED,
-                                          "operands of %s that are no parts of tiles in the memory "
-                                          "of a group",
-                                          facts->name));
-    return berth_arena_printf(p->arena, "berth_%s(%s, %s, %s)", facts->name,
-                              berth_c_value(p, node.a), b, c);
+        berth_c_fail(p,
+                     berth_status_make(BERTH_UNSUPPORTED,
+                                       "operands of %s that are no parts of the memory of a group",
+                                       facts->name));
+    return berth_arena_printf(p->arena, "berth_%s(%s, %s%s%s)", facts->name,
+                              berth_c_value(p, node.a), b, node.c ? ", " : "", c);
 }
 
 static const char *intrinsic(berth_c_printer *p, berth_expr_node node) {

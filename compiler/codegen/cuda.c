@@ -70,7 +70,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     bool flat = grid_count > 0 || !berth_kernel_has_group_loops(p->fn, p->nest);
     uint32_t threads = flat ? words.flat_group_size
                             : shape.group_size[0] * shape.group_size[1] * shape.group_size[2];
-    p->copies_async = berth_cuda_has_fragments(p->fn, p->nest);
+    p->copies_async = berth_cuda_has_matrices(p->fn, p->nest);
     words.kernel =
         berth_arena_printf(p->arena, "extern \"C\" __global__ void __launch_bounds__(%u)", threads);
     berth_c_groups_open(p, kernel, grid, grid_count, &words);

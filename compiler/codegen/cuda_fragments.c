@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "compiler/codegen/kernel_facts.h"
+
 // ---- helper functions ---------------------------------------------------------------------------
 
 // clang-format off
@@ -72,43 +74,47 @@ void berth_cuda_fragments_preamble(berth_strbuf *out) {
 
 // ---- places -------------------------------------------------------------------------------------
 
-static bool has_matrix_intrinsic(const berth_tfn *fn, berth_expr id) {
+// Whether a value (as it is stored: schedules put nothing around it) is computed by a warp together, or
+// by its matrix units.
+static bool is_together(const berth_tfn *fn, berth_expr id, bool matrices) {
     const berth_expr_node *node = &fn->exprs.data[id];
-    if (!id || node->kind == BERTH_EXPR_LOAD) return false;
-    if (node->kind == BERTH_EXPR_INTRINSIC)
-        return berth_intrinsic_get((berth_intrinsic)node->op)->cuda != NULL;
-    return false;  // the schedule stores its value as it is
+    if (node->kind != BERTH_EXPR_INTRINSIC) return false;
+    const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)node->op);
+    return facts->cuda && (!matrices || berth_intrinsic_operand_count(facts) == 3);
 }
 
-bool berth_cuda_has_fragments(const berth_tfn *fn, berth_stmt id) {
+static bool has_together(const berth_tfn *fn, berth_stmt id, bool matrices) {
     const berth_stmt_node *node = &fn->stmts.data[id];
     if (!id) return false;
     switch ((berth_stmt_kind)node->kind) {
     case BERTH_STMT_SEQ:
         for (uint32_t i = 0; i < node->count; ++i)
-            if (berth_cuda_has_fragments(fn, fn->lists.data[node->first + i])) return true;
+            if (has_together(fn, fn->lists.data[node->first + i], matrices)) return true;
         return false;
     case BERTH_STMT_FOR:
     case BERTH_STMT_IF:
-        return berth_cuda_has_fragments(fn, node->body) ||
-               berth_cuda_has_fragments(fn, node->other);
+        return has_together(fn, node->body, matrices) || has_together(fn, node->other, matrices);
     case BERTH_STMT_STORE:
-    case BERTH_STMT_LET: return has_matrix_intrinsic(fn, node->value);
+    case BERTH_STMT_LET: return is_together(fn, node->value, matrices);
     default: return false;
     }
 }
 
-// Whether all work-items come by every matrix intrinsic equally often: only loops of constant extents
-// are around them. Sets the variable of the loop that is a warp.
-static bool all_come_by(const berth_tfn *fn, berth_stmt id, berth_var *warp) {
+bool berth_cuda_has_matrices(const berth_tfn *fn, berth_stmt nest) {
+    return has_together(fn, nest, true);
+}
+
+// Whether all work-items come by every such intrinsic equally often: only loops of constant extents are
+// around them. Sets the loop along which warps lie.
+static bool all_come_by(const berth_tfn *fn, berth_stmt id, berth_stmt *warp) {
     const berth_stmt_node *node = &fn->stmts.data[id];
     int64_t extent = 0;
-    if (!berth_cuda_has_fragments(fn, id)) return true;
+    if (!has_together(fn, id, false)) return true;
     if (node->kind == BERTH_STMT_IF) return false;
     if (node->kind == BERTH_STMT_FOR) {
         if (!berth_tfn_const_value(fn, node->value, &extent)) return false;
-        if (node->loop_kind == BERTH_LOOP_LOCAL_X && extent != 32) return false;
-        if (node->loop_kind == BERTH_LOOP_LOCAL_X) *warp = node->var;
+        if (node->loop_kind == BERTH_LOOP_LOCAL_X && extent % 32) return false;
+        if (node->loop_kind == BERTH_LOOP_LOCAL_X) *warp = id;
         return all_come_by(fn, node->body, warp);
     }
     if (node->kind != BERTH_STMT_SEQ) return true;
@@ -165,24 +171,42 @@ static bool form_of(berth_c_printer *p, const berth_expr_node *load, const berth
     return moves_by(p, &first, warp, BERTH_BINARY_MOD, 2 * out->across);
 }
 
+// The same 32 elements beside each other for all work-items of a warp: where they begin.
+static const char *part(berth_c_printer *p, const berth_expr_node *load, const berth_expr *indices,
+                        berth_var warp) {
+    int64_t places[32];
+    berth_linear first;
+    if (load->lanes != 32 ||
+        !berth_c_lane_places(p, load->load.buf, indices, load->index_count, 32, &first, places))
+        return NULL;
+    for (int l = 0; l < 32; ++l)
+        if (places[l] != l) return NULL;
+    for (int i = 0; i < first.count; ++i)
+        if (berth_tfn_uses_var(p->fn, first.terms[i].atom, warp)) return NULL;
+    return berth_arena_printf(p->arena, "%s + %s", berth_c_buffer_name(p, load->load.buf),
+                              berth_c_offset(p, load->load.buf, indices, load->index_count));
+}
+
 const char *berth_cuda_fragment(berth_c_printer *p, berth_expr id) {
     const berth_expr_node load = p->fn->exprs.data[id];
     const berth_buf_info *info = &p->fn->bufs.data[load.load.buf];
-    berth_var warp = BERTH_NONE;
+    berth_stmt warp = 0;
     fragment f = {0};
-    if (info->scope != BERTH_SCOPE_LOCAL || load.lanes < 16 ||
-        !berth_cuda_has_fragments(p->fn, p->nest))
+    if (info->scope != BERTH_SCOPE_LOCAL || load.lanes < 16 || !has_together(p->fn, p->nest, false))
         return NULL;
     berth_expr indices[BERTH_MAX_RANK];
     memcpy(indices, berth_tfn_load_indices(p->fn, id), load.index_count * sizeof(berth_expr));
     bool come = all_come_by(p->fn, p->nest, &warp);
-    if (!come || warp == BERTH_NONE) {
+    if (!come || !warp) {
         berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED,
-                                          "a matrix instruction that not all work-items of whole "
-                                          "warps come by"));
+                                          "an instruction of a warp that not all work-items of "
+                                          "whole warps come by"));
         return NULL;
     }
-    if (!form_of(p, &load, indices, warp, &f)) return NULL;
+    const berth_stmt_node loop = p->fn->stmts.data[warp];
+    int64_t items = berth_kernel_extent(p->fn, warp);
+    if (!has_together(p->fn, p->nest, true)) return part(p, &load, indices, loop.var);
+    if (items != 32 || !form_of(p, &load, indices, loop.var, &f)) return NULL;
     int64_t unit = f.rows ? f.across / 8 : f.across;
     int64_t size = (int64_t)berth_dtype_size_bytes(info->dtype);
     bool across = f.along != 1;

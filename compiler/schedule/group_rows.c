@@ -1,12 +1,14 @@
 // Sums and rows of a work-group: see work_groups.h.
 #include <string.h>
 
+#include "compiler/schedule/tensorize.h"
 #include "compiler/schedule/work_groups.h"
 
 #define LEAST_SUM 32          // terms below which one work-item adds them up
 #define MOST_ITEMS 256        // of a group, unless a sum is very long
 #define MOST_REDUCTIONS 8     // of one loop
 #define MOST_STATEMENTS 16    // of one loop's body
+#define WARP_ITEMS 32         // that put the last elements of a sum together at once
 #define MOST_GROUPS 65535     // along an axis: what every device takes
 #define ITEMS_FOR_A_UNIT 128  // work-items that keep a compute unit busy, about
 
@@ -32,11 +34,13 @@ typedef struct group_loop {
 typedef struct group_plan {
     berth_tfn *fn;
     const berth_nest *nest;
+    const berth_target *target;  // whose instructions there are; NULL = none
     uint32_t buf_count;
     bool *is_scalar;  // by buffer: allocated in the nest, one element in registers
     bool *is_array;   // allocated in the nest, with several: shared by the group
     int64_t array_bytes;
-    int64_t longest;  // loop of the body
+    int64_t sum_bytes;  // of all sums, for a work-item
+    int64_t longest;    // loop of the body
     bool has_sum, in_order;
     bool across;  // neighbours along the nest's last loop are neighbours in memory
     int64_t items;
@@ -202,6 +206,8 @@ static bool examine_loop(group_plan *p, berth_stmt stmt) {
     if (!parse_loop(p, stmt, &loop)) return false;
     if (loop.extent > p->longest) p->longest = loop.extent;
     p->has_sum |= loop.sum_count > 0;
+    for (int i = 0; i < loop.sum_count; ++i)
+        p->sum_bytes += (int64_t)berth_dtype_size_bytes(p->fn->bufs.data[loop.sums[i].acc].dtype);
     p->in_order &= is_in_order(p, &loop, &loop.nest.loops[loop.nest.count - 1]);
     p->across &= is_in_order(p, &loop, &p->nest->loops[p->nest->count - 1]);
     return true;
@@ -263,13 +269,35 @@ static void begin_sum(group_plan *p, group_sum *sum) {
     emit(p, berth_tfn_store(fn, sum->part, NULL, 0, first));
 }
 
+// What puts together the last elements, one for each work-item of a warp, in all of them at once.
+// BERTH_INTRINSIC_COUNT: the device has no such instruction.
+static berth_intrinsic warp_intrinsic(const group_plan *p, const group_sum *sum) {
+    static const struct {
+        berth_binary op;
+        berth_intrinsic id;
+    } known[] = {{BERTH_BINARY_ADD, BERTH_INTRINSIC_WARP_ADD_F32},
+                 {BERTH_BINARY_MAX, BERTH_INTRINSIC_WARP_MAX_F32},
+                 {BERTH_BINARY_MIN, BERTH_INTRINSIC_WARP_MIN_F32},
+                 {BERTH_BINARY_ADD, BERTH_INTRINSIC_WARP_ADD_I64},
+                 {BERTH_BINARY_MAX, BERTH_INTRINSIC_WARP_MAX_I32},
+                 {BERTH_BINARY_MIN, BERTH_INTRINSIC_WARP_MIN_I32}};
+    if (!p->target || p->column || p->items < WARP_ITEMS) return BERTH_INTRINSIC_COUNT;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i)
+        if (known[i].op == sum->op && berth_intrinsic_serves(known[i].id, p->target) &&
+            berth_intrinsic_get(known[i].id)->operands[0].dtype == p->fn->bufs.data[sum->acc].dtype)
+            return known[i].id;
+    return BERTH_INTRINSIC_COUNT;
+}
+
 // Halves are put together until one element is left: pairs at a distance that is halved each time.
 static void end_sum(group_plan *p, const group_sum *sum) {
     berth_tfn *fn = p->fn;
     berth_expr item = berth_tfn_var_ref(fn, p->item);
     emit(p, store_shared(p, sum, berth_tfn_load(fn, sum->part, NULL, 0)));
     emit(p, berth_tfn_barrier(fn));
-    for (int64_t half = p->items / 2; half >= 1; half /= 2) {
+    berth_intrinsic together = warp_intrinsic(p, sum);
+    int64_t least = together == BERTH_INTRINSIC_COUNT ? 1 : WARP_ITEMS;
+    for (int64_t half = p->items / 2; half >= least; half /= 2) {
         berth_expr other = berth_tfn_binary(fn, BERTH_BINARY_ADD, item, berth_tfn_index(fn, half));
         berth_expr both =
             berth_tfn_binary(fn, sum->op, load_shared(p, sum, item), load_shared(p, sum, other));
@@ -279,7 +307,11 @@ static void end_sum(group_plan *p, const group_sum *sum) {
         emit(p, berth_tfn_barrier(fn));
     }
     berth_expr all = load_shared(p, sum, berth_tfn_index(fn, 0));
-    if (sum->op == BERTH_BINARY_ADD || sum->op == BERTH_BINARY_MUL)
+    if (together != BERTH_INTRINSIC_COUNT) {
+        berth_expr ramp = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), WARP_ITEMS);
+        all = berth_tfn_intrinsic(fn, together, berth_tfn_load(fn, sum->acc, NULL, 0),
+                                  load_shared(p, sum, ramp), 0);
+    } else if (sum->op == BERTH_BINARY_ADD || sum->op == BERTH_BINARY_MUL)
         all = berth_tfn_binary(fn, sum->op, berth_tfn_load(fn, sum->acc, NULL, 0), all);
     emit(p, berth_tfn_store(fn, sum->acc, NULL, 0, all));
 }
@@ -372,6 +404,10 @@ static void emit_all(group_plan *p, berth_stmt stmt) {
 
 // ---- choice -------------------------------------------------------------------------------------
 
+static int64_t group_bytes(const group_plan *p, int64_t items) {
+    return p->array_bytes + p->sum_bytes * items * p->columns;
+}
+
 // Work-items that share a sum.
 static int64_t work_items(const group_plan *p, const berth_local_tile_limits *limits) {
     int64_t items = 1;
@@ -379,6 +415,7 @@ static int64_t work_items(const group_plan *p, const berth_local_tile_limits *li
     while (items < 32 || (items < most && items * 8 < p->longest)) items *= 2;
     if (p->columns > 1) items = 8;
     while (items * p->columns > limits->group_size && items > 1) items /= 2;
+    while (items > 32 && group_bytes(p, items) > limits->local_memory_bytes) items /= 2;
     return items;
 }
 
@@ -451,8 +488,12 @@ static bool has_axes(const berth_nest *nest) {
 
 berth_stmt berth_group_rows(berth_tfn *fn, const berth_nest *nest,
                             const berth_local_tile_limits *limits) {
-    group_plan p = {
-        .fn = fn, .nest = nest, .buf_count = fn->bufs.count, .in_order = true, .across = true};
+    group_plan p = {.fn = fn,
+                    .nest = nest,
+                    .target = limits->target,
+                    .buf_count = fn->bufs.count,
+                    .in_order = true,
+                    .across = true};
     p.is_scalar = berth_arena_new_array(fn->module->arena, bool, fn->bufs.count + 1);
     p.is_array = berth_arena_new_array(fn->module->arena, bool, fn->bufs.count + 1);
     if (!has_axes(nest) || !berth_nest_is_independent(fn, nest) || !examine(&p, nest->body) ||
@@ -466,8 +507,7 @@ berth_stmt berth_group_rows(berth_tfn *fn, const berth_nest *nest,
         berth_decision_wrong(fn, BERTH_DECISION_GROUP_ROWS, "a sum is halved until one is left");
         return 0;
     }
-    if (p.array_bytes + 8 * MOST_REDUCTIONS * p.items * p.columns > limits->local_memory_bytes)
-        return 0;
+    if (group_bytes(&p, p.items) > limits->local_memory_bytes) return 0;
     p.item = berth_tfn_var(fn, "item");
     berth_nest outer = *nest;
     berth_var column = BERTH_NONE;

@@ -287,10 +287,10 @@ static berth_stmt build(berth_matrix_plan *m) {
 }
 
 berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
-                             const berth_local_tile_limits *limits, const berth_target *target) {
+                             const berth_local_tile_limits *limits) {
     berth_matrix_plan m = {.p = {.fn = fn, .nest = *nest}};
     if (!berth_nest_is_independent(fn, nest) || !berth_local__analyse(&m.p) ||
-        !operands_of(&m, target))
+        !operands_of(&m, limits->target))
         return 0;
     berth_matrix__choose_copies(&m, &m.row_side);
     berth_matrix__choose_copies(&m, &m.column_side);

@@ -4,27 +4,21 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/work_groups.h"
 
-typedef struct cuda_facts {
-    const berth_target *target;
-    berth_local_tile_limits limits;
-} cuda_facts;
-
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
-    const cuda_facts *facts = user;
+    const berth_local_tile_limits *limits = user;
     berth_stmt tiled = 0;
-    if (berth_decide_form(fn, BERTH_FORM_MATRIX_TILE))
-        tiled = berth_matrix_tile(fn, nest, &facts->limits, facts->target);
-    return tiled ? tiled : berth_gpu__schedule_nest(fn, nest, &facts->limits);
+    if (berth_decide_form(fn, BERTH_FORM_MATRIX_TILE)) tiled = berth_matrix_tile(fn, nest, limits);
+    return tiled ? tiled : berth_gpu__schedule_nest(fn, nest, limits);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
     // What a block may declare without asking the driver for more (CUDA C++ Programming Guide,
     // "Shared Memory").
     static const int64_t static_bytes = 48 << 10;
-    cuda_facts facts = {.target = target, .limits = berth_local_tile_limits_of(target)};
-    if (facts.limits.local_memory_bytes > static_bytes)
-        facts.limits.local_memory_bytes = static_bytes;
-    return berth_schedule_nests(fn, schedule_nest, &facts);
+    berth_local_tile_limits limits = berth_local_tile_limits_of(target);
+    limits.target = target;
+    if (limits.local_memory_bytes > static_bytes) limits.local_memory_bytes = static_bytes;
+    return berth_schedule_nests(fn, schedule_nest, &limits);
 }
 
 const berth_schedule_policy berth_schedule_policy_cuda = {.kind = "cuda", .apply = apply};

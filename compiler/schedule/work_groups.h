@@ -21,6 +21,7 @@ typedef struct berth_local_tile_limits {
     int64_t local_memory_bytes;  // of a group
     int64_t compute_units;       // of the device; 0 = not known
     bool one_by_one;             // work-items of a group run one after the other, on a core
+    const berth_target *target;  // whose intrinsics may be used; NULL = none
 } berth_local_tile_limits;
 
 // What a GPU's target says of them (target.h, item_rows and what follows it); vectors of four.
@@ -44,11 +45,12 @@ berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
 // has no such units for the types.
 //   See A. Kerr et al., "CUTLASS: Fast Linear Algebra in CUDA C++" (2017). O(rows * columns) statements.
 berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
-                             const berth_local_tile_limits *limits, const berth_target *target);
+                             const berth_local_tile_limits *limits);
 
 // A nest whose body has sums (also products, minima, maxima) along loops of its own, as those of reductions, softmax and
 // normalisations, with a group for every iteration of the nest: work-items take the terms in turns, neighbours in memory
-// next to each other, and add up what each has in the group's memory by halves. Where terms lie apart and the nest's last loop
+// next to each other, and add up what each has in the group's memory by halves; the last 32 elements all at once where
+// the target has an intrinsic for that (shuffles of a warp). Where terms lie apart and the nest's last loop
 // goes along memory (a row times a matrix), a group does 32 iterations of that at once. Arrays of the body become the group's,
 // and what is computed once is computed by all. 0 where a statement has no such form, the arrays do not fit, or it would not
 // pay: short sums, or rows enough for a work-item each that do not lie one after another.

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <utility>
@@ -85,6 +87,42 @@ static inline void berth_emulated_done() {
     __syncthreads();
 }
 
+// ---- counts -------------------------------------------------------------------------------------
+// Of all launches of an image, to the file that BERTH_EMULATION_COUNTS names when it is unloaded: what
+// bench/cuda_counts.py compares with the least possible.
+
+struct berth_emulated_counts {
+    long copied_bytes;  // by cp.async
+    long products;      // of matrix units, each by a warp
+    long rows_loaded;   // by ldmatrix, 8 in a cycle where all lie in different banks
+    long cycles;        // that it takes: of 8 rows in the same four banks, 8
+    ~berth_emulated_counts() {
+        const char *path = getenv("BERTH_EMULATION_COUNTS");
+        FILE *file = path && copied_bytes + products ? fopen(path, "a") : nullptr;
+        if (!file) return;
+        fprintf(
+            file,
+            "{\"copied_bytes\": %ld, \"products\": %ld, \"rows_loaded\": %ld, \"cycles\": %ld}\n",
+            copied_bytes, products, rows_loaded, cycles);
+        fclose(file);
+    }
+};
+static berth_emulated_counts berth_counts;
+#define BERTH_COUNT(what, by) __atomic_fetch_add(&berth_counts.what, (long)(by), __ATOMIC_RELAXED)
+
+// Of 8 rows of 16 bytes: the most that lie in the same four of the 32 banks of 4 bytes.
+static inline int berth_emulated_bank_cycles(const berth_emulated_part *rows) {
+    int in_banks[8] = {0}, most = 0;
+    for (int i = 0; i < 8; ++i) {
+        bool again = false;  // a row that was read already comes along
+        for (int j = 0; j < i; ++j) again |= rows[j].row == rows[i].row;
+        int *count = &in_banks[(uintptr_t)rows[i].row / 16 % 8];
+        *count += !again;
+        most = *count > most ? *count : most;
+    }
+    return most;
+}
+
 // ldmatrix: thread 8 m + i has the address of row i of the m-th matrix of 8 x 8 elements of 16 bits;
 // thread i gets elements i % 4 * 2 and the next one of row i / 4, or, transposed, of column i / 4.
 static inline void berth_emulated_ldmatrix(uint32_t *r, const void *row, int count, bool across) {
@@ -93,6 +131,8 @@ static inline void berth_emulated_ldmatrix(uint32_t *r, const void *row, int cou
     if ((uintptr_t)row % 16) __builtin_trap();  // ldmatrix takes rows at multiples of 16 bytes
     const berth_emulated_part *warp = berth_emulated_together({row, {}, {}, &operation});
     for (int m = 0; m < count; ++m) {
+        if (lane == 0) BERTH_COUNT(rows_loaded, 8);
+        if (lane == 0) BERTH_COUNT(cycles, berth_emulated_bank_cycles(warp + 8 * m));
         uint16_t two[2];
         for (int e = 0; e < 2; ++e) {
             const int i = lane / 4, j = lane % 4 * 2 + e;
@@ -142,6 +182,7 @@ static void berth_emulated_mma(C *c, const uint32_t *a, const uint32_t *b) {
     const int lane = berth_emulated_thread() % 32, depth = 32 / (int)sizeof(A);
     const berth_emulated_part *warp =
         berth_emulated_together({nullptr, {a[0], a[1], a[2], a[3]}, {b[0], b[1]}, &operation});
+    if (lane == 0) BERTH_COUNT(products, 1);
     for (int e = 0; e < 4; ++e) {
         const int row = lane / 4 + 8 * (e / 2), column = lane % 4 * 2 + e % 2;
         for (int k = 0; k < depth; ++k) {
@@ -167,6 +208,18 @@ BERTH_EMULATED_MMA(u8_u8, uint8_t, uint8_t, int32_t)
 BERTH_EMULATED_MMA(u8_i8, uint8_t, int8_t, int32_t)
 BERTH_EMULATED_MMA(i8_u8, int8_t, uint8_t, int32_t)
 
+// A value of the thread whose number in the warp differs by `by`.
+template <typename T> static inline T __shfl_xor_sync(unsigned mask, T x, int by) {
+    static const char operation = 0;
+    berth_emulated_part own = {nullptr, {}, {}, &operation};
+    if (mask != 0xffffffffu || sizeof(T) > sizeof(own.a)) __builtin_trap();
+    memcpy(own.a, &x, sizeof(x));
+    const berth_emulated_part *warp = berth_emulated_together(own);
+    memcpy(&x, warp[(berth_emulated_thread() % 32) ^ by].a, sizeof(x));
+    berth_emulated_done();
+    return x;
+}
+
 // cp.async: nothing is copied before the thread waits for it, as late as the language allows.
 struct berth_emulated_copy {
     void *to;
@@ -185,6 +238,7 @@ template <int BYTES> static inline void berth_copy_async(void *to, const void *f
     if (copies->count == berth_emulated_most_copies || (uintptr_t)to % BYTES ||
         (uintptr_t)from % BYTES)
         __builtin_trap();
+    BERTH_COUNT(copied_bytes, BYTES);
     copies->all[copies->count++] = {to, from, BYTES, copies->group};
 }
 template <int LEFT> static inline void berth_copies_wait() {
