@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # Checks Berth on a machine with an NVIDIA GPU and leaves a report. Installs nothing: takes the build at BUILD_FOLDER (made by
-# scripts/build.sh, here or on a machine like this), or makes one where there is none.
+# scripts/build.sh), or makes one where there is none.
 # Usage: gpu_check.sh [BUILD_FOLDER] [REPORT]     (default: build/release gpu_report.txt)
+#        gpu_check.sh --pack OUT.tar.gz [BUILD_FOLDER]
+# --pack: the build, the libraries that it needs beside the C library, models, and splits with the CPU built for this
+# processor's instructions, in one file. On a bare machine with NVIDIA's driver and NVRTC (Linux, a C library as new as
+# here): tar xf OUT.tar.gz && berth-gpu/scripts/gpu_check.sh
 # Exit status 1 when a check fails, 2 when there is no GPU that Berth can use.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 case "${1:-}" in
--h | --help) sed -n '2,5p' "$0" | cut -c3-; exit 0 ;;
+-h | --help) sed -n '2,9p' "$0" | cut -c3-; exit 0 ;;
+--pack) exec scripts/gpu_pack.sh "${@:2}" ;;
 esac
 build=${1:-build/release}
 report=${2:-gpu_report.txt}
@@ -37,6 +42,7 @@ if [ ! -x "$build/berth" ]; then
   }
 fi
 say "Berth on a GPU, $(date -u +%Y-%m-%dT%H:%MZ), $(git rev-parse --short HEAD 2>/dev/null || echo 'no git')"
+[ -d "$build/lib" ] && export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$PWD/$build/lib
 nvidia-smi >>"$report" 2>&1
 "$build/berth" devices >>"$report" 2>&1
 export BERTH_CACHE_DIR=${BERTH_CACHE_DIR:-$PWD/$build/kernel-cache} BERTH_REQUIRE_DRIVERS=cuda
@@ -54,21 +60,37 @@ if [ -x "$build/tests/test_conformance" ]; then
 fi
 [ -x "$build/tests/test_cuda" ] && check "operators" "$build/tests/test_cuda" --filter 'cuda_[afo]*/*'
 check "digits" "$build/berth" run examples/digits/digits.onnx --dim batch=16 --target cuda --require cuda:0 --profile
-check "digits, split with the CPU" "$build/berth" run examples/digits/digits.onnx --dim batch=16 --target cuda,cpu --pin op:Conv=cuda:0 --pin op:Gemm=cpu:0
+# The CPU's kernels of a split are compiled here, or come built.
+compiler=$(command -v cc || command -v gcc || command -v clang)
+if [ -n "$compiler" ]; then
+  check "digits, split with the CPU" "$build/berth" run examples/digits/digits.onnx --dim batch=16 --target cuda,cpu \
+    --pin op:Conv=cuda:0 --pin op:Gemm=cpu:0
+else
+  say "no C compiler: of splits with the CPU, those that come built"
+fi
+for program in splits/*.berth; do
+  [ -f "$program" ] && check "split $(basename "$program" .berth)" "$build/berth" run "$program"
+done
 
 # Every folder with a model and data sets, as ONNX's models come.
-for folder in ../shared/models/*/ build/models/*/; do
+for folder in ../shared/models/*/ models/*/ build/models/*/; do
   model=$(find "$folder" -maxdepth 2 -name '*.onnx' 2>/dev/null | sort | head -1)
   data=$(find "$folder" -maxdepth 3 -type d -name 'test_data_set_*' 2>/dev/null | sort | head -1)
   [ -n "$model" ] && [ -n "$data" ] || continue
   name=$(basename "$folder")
   check "verify $name" "$build/berth" verify "$model" --data "$data" --target cuda
-  check "verify $name, convolutions and products on the GPU" "$build/berth" verify "$model" --data "$data" --target cuda,cpu \
+  [ -n "$compiler" ] && check "verify $name, convolutions and products on the GPU" "$build/berth" verify "$model" --data "$data" --target cuda,cpu \
     --pin op:Conv=cuda:0 --pin op:MatMul=cuda:0
   check "time $name" "$build/berth" run "$model" --target cuda --warmup 3 --repeat 20 --profile
 done
 if [ -x "$build/tests/node_models" ]; then
   check "node models" "$build/tests/node_models" --device cuda:0 --every 4
 fi
+
+# Large products: the profile has GFLOP/s and GB/s of every kernel.
+for goal in bench/gpu_goals/*.txt; do
+  check "goal $(basename "$goal" .txt)" "$build/berth" run "$goal" --target cuda --require cuda:0 --warmup 3 --repeat 20 --profile
+  grep -A3 '^profile' "$report" | tail -2
+done
 say "report: $report"
 exit $failed
