@@ -250,8 +250,8 @@ typedef struct taps {
 static bool find_taps(berth_lower *c, const resize *r, int d, berth_dtype t, taps *out) {
     const axis *a = &r->axes[d];
     double stretch = r->antialias && a->place.scale < 1 ? a->place.scale : 1;
-    int64_t start = (int64_t)floor(-(r->mode == 'l' ? 1 : 2) / stretch) + 1;
-    int64_t count = 2 - 2 * start;
+    int64_t count = berth_resize_taps(r->mode == 'c', r->antialias, a->place.scale);
+    int64_t start = 1 - count / 2;
     berth_expr low = 0;
     berth_expr rest = 0;
     berth_expr total = 0;

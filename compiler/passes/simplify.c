@@ -6,6 +6,7 @@
 #include "compiler/passes/fourier.h"
 #include "compiler/passes/repeat.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/passes/separable.h"
 #include "compiler/passes/wide.h"
 #include "ir/infer.h"
 #include "ir/layout.h"
@@ -351,6 +352,7 @@ static rule rule_for(berth_op_kind kind) {
     case BERTH_OP_SPLIT: return berth_narrow_split;
     case BERTH_OP_DFT:
     case BERTH_OP_STFT: return berth_add_fourier_tables;
+    case BERTH_OP_RESIZE: return berth_split_resize;
     case BERTH_OP_TRANSPOSE: return join_transposes;
     case BERTH_OP_RESHAPE:
     case BERTH_OP_FLATTEN:

@@ -367,3 +367,8 @@ int64_t berth_resize_nearest(const berth_resize_axis *a, const char *rounding, i
     if (strcmp(rounding, "ceil") == 0) rounded = ceil(x);
     return (int64_t)fmax(0, fmin((double)(a->in - 1), rounded));
 }
+
+int64_t berth_resize_taps(bool cubic, bool antialias, double scale) {
+    double stretch = antialias && scale < 1 ? scale : 1;
+    return 2 * (int64_t)fmin(ceil((cubic ? 2 : 1) / stretch), 0x1p40);
+}

@@ -95,4 +95,8 @@ double berth_resize_place(const berth_resize_axis *axis, int64_t i);
 // The input's element that is nearest to output `i`; `rounding` is attribute nearest_mode.
 int64_t berth_resize_nearest(const berth_resize_axis *axis, const char *rounding, int64_t i);
 
+// Elements of the input that take part in a result along an axis: of linear or cubic interpolation,
+// more of them where antialiasing stretches the kernel.
+int64_t berth_resize_taps(bool cubic, bool antialias, double scale);
+
 #endif  // BERTH_IR_GRAPH_OP_PARAMS_H_
