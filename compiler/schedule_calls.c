@@ -8,6 +8,7 @@
 #include "compiler/rules.h"
 #include "compiler/schedule/plain_in_place.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/skip_zeros.h"
 #include "compiler/tuning/function_decisions.h"
 #include "compiler/tuning/table.h"
 
@@ -130,6 +131,8 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
                                   .function = hash};
     BERTH_TRY(berth_status_prefix(schedule_decided(s, policy, function, held->target, &choice),
                                   "scheduling %s for %s", name, kind));
+    if (policy->skips_zeros)
+        berth_schedule_skip_zeros(fn, &berth_module_function(module, function)->attrs);
     berth_decisions_record(module, function, choice.decisions);
     choice.name = berth_module_str(module, berth_module_function(module, function)->name);
     berth_vec_push(module->arena, &s->choices->items, choice);
@@ -140,6 +143,21 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
                            BERTH_ATTR_TARGET, held->name);
     *out_function = function;
     return BERTH_OK;
+}
+
+// Of all that a schedule depends on: functions with equal bodies may know different things of their
+// operands.
+static berth_hash128 hash_with_attributes(const berth_module *module, berth_func_id function,
+                                          berth_hash128 body) {
+    berth_hash128 hash = berth_decisions_hash(module, function, body);
+    uint32_t count = 0;
+    const int64_t *border = berth_attrs_ints(
+        module, &berth_module_function(module, function)->attrs, BERTH_ATTR_ZERO_BORDER, &count);
+    if (!border) return hash;
+    berth_strbuf text = berth_strbuf_make(module->arena);
+    berth_strbuf_add_n(&text, (const char *)&hash, sizeof(hash));
+    berth_strbuf_add_n(&text, (const char *)border, count * sizeof(*border));
+    return berth_hash128_of(text.data, text.length);
 }
 
 static berth_status schedule_call(scheduler *s, berth_func_id main, berth_op_id id) {
@@ -157,7 +175,7 @@ static berth_status schedule_call(scheduler *s, berth_func_id main, berth_op_id 
         return berth_status_make(BERTH_FAILED_PRECONDITION, "%s: a call without a device",
                                  berth_loc_describe(module, call->loc, module->arena));
     berth_hash128 hash = berth_tfn_hash(fn);
-    scheduled_key key = {.function = berth_decisions_hash(module, callee->function, hash),
+    scheduled_key key = {.function = hash_with_attributes(module, callee->function, hash),
                          .target = s->target->devices[device].target->hash};
     uint32_t *slot = find_slot(s, &key);
     if (*slot == 0) {

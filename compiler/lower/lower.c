@@ -9,6 +9,7 @@
 #include "compiler/lower/context.h"
 #include "compiler/lower/tfn_simplify.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/skip_zeros.h"
 
 typedef struct job {
     berth_lower c;
@@ -343,6 +344,29 @@ static void note_registered(berth_module *module, berth_func_id lowered, const b
             (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = names.count, .strings = names.data});
 }
 
+// Schedules know of zeros around a parameter (compiler/schedule/skip_zeros.h).
+static void note_zero_borders(const job *j, berth_func_id lowered) {
+    const berth_lower *c = &j->c;
+    BERTH_VEC(int64_t) quads = {0};
+    for (uint32_t i = 0; i < j->op_count; ++i) {
+        const berth_op *op = &c->graph->ops.data[j->ops[i]];
+        uint32_t count = 0;
+        const int64_t *border =
+            berth_attrs_ints(c->module, &op->attrs, BERTH_ATTR_ZERO_BORDER, &count);
+        for (uint32_t k = 0; border && k < j->param_count; ++k) {
+            const berth_type *type = type_of(c, op->inputs[0]);
+            if (j->params[k] != op->inputs[0] || type->rank != 2 + (int)count / 2) continue;
+            for (int64_t d = 0; d < count / 2; ++d) {
+                int64_t quad[] = {k, 2 + d, border[d], type->dims[2 + d] - border[count / 2 + d]};
+                for (int q = 0; q < 4; ++q) berth_vec_push(c->module->arena, &quads, quad[q]);
+            }
+        }
+    }
+    if (quads.count)
+        berth_attrs_set_ints(c->module, &berth_module_function(c->module, lowered)->attrs,
+                             BERTH_ATTR_ZERO_BORDER, quads.data, quads.count);
+}
+
 static berth_status lower_function(void *user) {
     call *request = user;
     berth_module *module = request->module;
@@ -366,6 +390,7 @@ static berth_status lower_function(void *user) {
                        .op_count = root->ops.count};
     berth_status status = run(&request->j);
     if (!status) note_registered(module, request->created, graph);
+    if (!status) note_zero_borders(&request->j, request->created);
     berth_arena_destroy(scratch);
     return status;
 }

@@ -1,10 +1,12 @@
 // Convolutions in blocks of channels: layouts of activations and weights, explicit padding,
 // Winograd.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "compiler/passes/layout_private.h"
 #include "compiler/passes/winograd.h"
+#include "compiler/schedule/skip_zeros.h"
 #include "ir/graph/op_params.h"
 
 #define BLOCK BERTH_LAYOUT_BLOCK
@@ -368,6 +370,41 @@ static bool pad_plain_groups(pass *p, berth_op_id id, const convolution *v) {
     return true;
 }
 
+// Share of the products of a window with the zeros around its input, of those of one dimension.
+static double share_of_zeros(const berth_window *w, int i) {
+    int64_t zeros = 0;
+    for (int64_t k = 0; k < w->kernel[i]; ++k)
+        for (int64_t o = 0; o < w->output[i]; ++o) {
+            int64_t at = o * w->strides[i] + k * w->dilations[i] - w->pads_begin[i];
+            zeros += at < 0 || at >= w->input[i];
+        }
+    return (double)zeros / (double)(w->kernel[i] * w->output[i]);
+}
+
+static bool all_finite(const berth_tensor *tensor) {
+    int64_t count = berth_tensor_element_count(tensor);
+    for (int64_t i = 0; i < count; ++i)
+        if (!isfinite(berth_tensor_get_f64(tensor, i))) return false;
+    return true;
+}
+
+// Tells schedules of the zeros that the input now has around it (schedule/skip_zeros.h), where they take
+// part in many products: by NaN or infinity, these would not be zero.
+static void note_zeros(pass *p, berth_op_id id, const convolution *v, const int64_t *end) {
+    enum { least_share = 32 };  // 1 / of the products
+    const berth_window *w = &v->w;
+    int64_t border[2 * BERTH_MAX_SPATIAL];
+    double least = 1;
+    for (int i = 0; i < w->spatial; ++i) {
+        least *= 1 - share_of_zeros(w, i);
+        border[i] = w->pads_begin[i];
+        border[w->spatial + i] = end[i];
+    }
+    if (1 - least < 1.0 / least_share || !all_finite(v->weights)) return;
+    berth_attrs_set_ints(p->module, &graph_of(p)->ops.data[id].attrs, BERTH_ATTR_ZERO_BORDER,
+                         border, 2 * (uint32_t)w->spatial);
+}
+
 berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     convolution v;
     conv_blocks blocks;
@@ -395,7 +432,9 @@ berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     for (int i = 0; i < w->spatial; ++i) end[i] = berth_layout__end_padding(w, i);
     x = padded_input(p, id, blocked_input(p, id, &v, &blocks), w->pads_begin, end);
     *out_done = become_blocked(p, id, &v, &blocks, x, false);
-    if (*out_done) berth_layout__set_padding(p, id, none, w->spatial);
+    if (!*out_done) return BERTH_OK;
+    berth_layout__set_padding(p, id, none, w->spatial);
+    note_zeros(p, id, &v, end);
     return BERTH_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "ir/graph/op_params.h"
 
 enum {
-    stored_products = 6,  // what writing and reading a value between costs, in products
+    stored_products = 2,  // what a value between costs to write, in products
 };
 
 typedef struct resized_axis {

@@ -84,4 +84,5 @@ static berth_status apply(berth_tfn *fn, const berth_target *target) {
     return berth_schedule_nests(fn, schedule_nest, &facts);
 }
 
-const berth_schedule_policy berth_schedule_policy_cpu = {.kind = "cpu", .apply = apply};
+const berth_schedule_policy berth_schedule_policy_cpu = {
+    .kind = "cpu", .apply = apply, .skips_zeros = true};

@@ -17,6 +17,8 @@ typedef struct berth_schedule_policy {
     // (optional) Of a registered policy (compiler/extend.h): whether it schedules this function for
     // this target. The attribute BERTH_ATTR_OPERATORS says what registered operations are in it.
     bool (*takes)(const berth_module *module, berth_func_id function, const berth_target *target);
+    bool
+        skips_zeros;  // products with zeros around an operand are left out afterwards (skip_zeros.h)
 } berth_schedule_policy;
 
 // Strings, of a tensor function: the registered operations (ir/extend.h) that it was lowered from.
