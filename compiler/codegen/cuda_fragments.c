@@ -27,6 +27,7 @@ static const char instructions[] =
     "        : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); }\n"
     "BERTH_MMA(berth_warp_mma_f16_f16, f32, float, \"+f\", \"m16n8k16.row.col.f32.f16.f16.f32\")\n"
     "BERTH_MMA(berth_warp_mma_bf16_bf16, f32, float, \"+f\", \"m16n8k16.row.col.f32.bf16.bf16.f32\")\n"
+    "BERTH_MMA(berth_warp_mma_f32_f32, f32, float, \"+f\", \"m16n8k8.row.col.f32.tf32.tf32.f32\")\n"
     "BERTH_MMA(berth_warp_mma_i8_i8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.s8.s8.s32\")\n"
     "BERTH_MMA(berth_warp_mma_u8_u8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.u8.u8.s32\")\n"
     "BERTH_MMA(berth_warp_mma_u8_i8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.u8.s8.s32\")\n"

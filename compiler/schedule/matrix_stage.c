@@ -29,6 +29,7 @@ static berth_expr number_as(berth_tfn *fn, berth_expr id, berth_dtype dtype) {
     if (node->is_index || (node->kind != BERTH_EXPR_INT && node->kind != BERTH_EXPR_FLOAT))
         return 0;
     double value = node->kind == BERTH_EXPR_INT ? (double)node->i : node->f;
+    if (dtype == BERTH_DTYPE_F32) return id;
     if (value == 0) return berth_tfn_const(fn, dtype, 0);
     bool fits =
         !berth_dtype_is_float(dtype) &&
@@ -41,9 +42,12 @@ static bool is_narrow(berth_dtype dtype) {
            dtype == BERTH_DTYPE_U8;
 }
 
-// What a cast widens; 0: it is no such cast.
+// What a cast widens, or f32 as it is; 0: another type.
 static berth_expr widened(const berth_tfn *fn, berth_expr id) {
     const berth_expr_node *node = &fn->exprs.data[id];
+    bool is_half =
+        node->kind == BERTH_EXPR_CAST && is_narrow((berth_dtype)fn->exprs.data[node->a].dtype);
+    if (node->dtype == BERTH_DTYPE_F32 && !is_half && node->kind != BERTH_EXPR_SELECT) return id;
     if (node->kind != BERTH_EXPR_CAST || node->is_index || node->lanes != 1) return 0;
     const berth_expr_node *from = &fn->exprs.data[node->a];
     return !from->is_index && is_narrow((berth_dtype)from->dtype) ? node->a : 0;

@@ -39,7 +39,8 @@ typedef struct berth_matrix_plan {
 enum { BERTH_MATRIX_ROWS = 16, BERTH_MATRIX_COLUMNS = 8, BERTH_MATRIX_WARP = 32 };
 
 // matrix_stage.c
-// Takes an operand apart into what is staged; false: it is not of a type narrower than the sum's.
+// Takes an operand apart into what is staged: of a narrower type that the sum widens, or f32. False: it has
+// another form.
 bool berth_matrix__narrow(berth_tfn *fn, berth_expr value, berth_matrix_side *out);
 // Chooses across, lines_first and vector.
 void berth_matrix__choose_copies(berth_matrix_plan *m, berth_matrix_side *side);

@@ -31,6 +31,16 @@ const char *cuda_images_prefix(int index, berth_arena *arena) {
     return berth_arena_printf(arena, "c%d", index);
 }
 
+cuda_images cuda_images_of_tf32(void) {
+    static const char *const products[] = {
+        "matmul | f32[64,64] f32[64,64] |",
+        "matmul | f32[2,35,18] f32[2,18,41] |",
+        "gemm | f32[40,48] f32[72,48] f32[72] | transA=0 transB=1",
+        "conv | f32[1,16,9,9] f32[24,16,3,3] f32[24] | pads=1,1,1,1",
+    };
+    return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
+}
+
 static berth_status print_image(const berth_target *target, int first, berth_arena *arena,
                                 cuda_images *images) {
     berth_codegen_unit units[CASES_PER_IMAGE];

@@ -16,7 +16,8 @@ static struct {
     berth_device *device;
     berth_queue *queue;
     berth_executable *executables[MOST_IMAGES];
-    int current;  // case
+    int current;       // case
+    double tolerance;  // 0 = that of the cases
 } here;
 
 static uint64_t bytes_of(const berth_tfn *fn, berth_buf buf) {
@@ -103,7 +104,9 @@ static void run_images(const berth_target *target, cuda_images images) {
         berth_arena *scratch = NULL;
         cr_assert_null(berth_arena_create(berth_allocator_system(), &scratch));
         here.current = i;
-        const char *problem = op_case_run(images.cases[i], target, scratch);
+        const char *problem =
+            here.tolerance > 0 ? op_case_compare(images.cases[i], target, here.tolerance, scratch)
+                               : op_case_run(images.cases[i], target, scratch);
         if (problem) cr_log_error("%s\n    %s", images.cases[i], problem);
         failed += problem != NULL;
         berth_arena_destroy(scratch);
@@ -146,23 +149,51 @@ Test(cuda_operators, matrix_units, .timeout = 600) {
     with_driver("cuda -arch=sm_80", run_matrices);
 }
 
+static bool uses(const char *text, const berth_target *target, const char *intrinsic) {
+    berth_arena *arena = NULL;
+    const berth_tfn *fn = NULL;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    berth_status status = op_case_schedule(text, target, arena, &fn);
+    cr_assert(!status, "%s: %s", text, berth_status_message(status));
+    berth_strbuf printed = berth_strbuf_make(arena);
+    berth_tfn_print(fn, &printed);
+    bool found = strstr(berth_strbuf_text(&printed), berth_arena_printf(arena, " %s(", intrinsic));
+    berth_arena_destroy(arena);
+    return found;
+}
+
+static void run_tf32(const berth_target *target) {
+    cuda_images images = cuda_images_of_tf32();
+    for (int i = 0; i < images.case_count; ++i)
+        cr_expect(uses(images.cases[i], target, "mma_tf32"), "%s", images.cases[i]);
+    here.tolerance = 0.02;  // sums of up to 144 products, each within 2^-9
+    run_images(target, images);
+    here.tolerance = 0;
+}
+
+static void expect_no_tf32(const berth_target *target) {
+    cuda_images images = cuda_images_of_tf32();
+    for (int i = 0; i < images.case_count; ++i)
+        cr_expect(!uses(images.cases[i], target, "mma_tf32"), "%s", images.cases[i]);
+}
+
+// f32 is f32 unless the target says that tf32 will do.
+Test(cuda_operators, matrix_units_in_tf32, .timeout = 600) {
+    with_target("cuda -arch=sm_80", expect_no_tf32);
+    with_driver("cuda -arch=sm_80 -features=tf32", run_tf32);
+}
+
 // The interpreter runs the references of the intrinsics; every product uses its instruction.
 static void interpret_matrices(const berth_target *target) {
     const char *const *instructions = NULL;
     cuda_images images = cuda_images_of_matrices(&instructions);
     for (int i = 0; i < images.case_count; ++i) {
         berth_arena *arena = NULL;
-        const berth_tfn *fn = NULL;
         cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
         const char *problem = op_case_run(images.cases[i], target, arena);
         cr_expect(!problem, "%s: %s", images.cases[i], problem);
-        berth_status status = op_case_schedule(images.cases[i], target, arena, &fn);
-        cr_assert(!status, "%s: %s", images.cases[i], berth_status_message(status));
-        berth_strbuf text = berth_strbuf_make(arena);
-        berth_tfn_print(fn, &text);
-        const char *call = berth_arena_printf(arena, " %s(", instructions[i]);
-        cr_expect(strstr(berth_strbuf_text(&text), call), "%s does not use %s", images.cases[i],
-                  instructions[i]);
+        cr_expect(uses(images.cases[i], target, instructions[i]), "%s does not use %s",
+                  images.cases[i], instructions[i]);
         berth_arena_destroy(arena);
     }
 }

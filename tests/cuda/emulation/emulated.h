@@ -172,7 +172,14 @@ static inline float berth_emulated_value(berth_emulated_bf16 x) {
     return __uint_as_float((uint32_t)x.bits << 16);
 }
 
-// mma.sync of m16n8k16 (elements of 16 bits) and m16n8k32 (8 bits). With group = lane / 4 and
+struct berth_emulated_tf32 {
+    uint32_t bits;
+};
+static inline float berth_emulated_value(berth_emulated_tf32 x) {
+    return __uint_as_float(x.bits & 0xffffe000u);  // the units do not look at the others
+}
+
+// mma.sync of m16n8k8 (elements of 32 bits), m16n8k16 (16 bits) and m16n8k32 (8 bits). With group = lane / 4 and
 // place = lane % 4, register r of A has row group + 8 (r % 2), and from term 4 bytes * place + 16 bytes *
 // (r / 2) on; register r of B column group, from term 4 bytes * place + 16 bytes * r on; element e of C
 // row group + 8 (e / 2), column 2 place + e % 2.
@@ -203,6 +210,7 @@ static void berth_emulated_mma(C *c, const uint32_t *a, const uint32_t *b) {
     }
 BERTH_EMULATED_MMA(f16_f16, _Float16, _Float16, float)
 BERTH_EMULATED_MMA(bf16_bf16, berth_emulated_bf16, berth_emulated_bf16, float)
+BERTH_EMULATED_MMA(f32_f32, berth_emulated_tf32, berth_emulated_tf32, float)
 BERTH_EMULATED_MMA(i8_i8, int8_t, int8_t, int32_t)
 BERTH_EMULATED_MMA(u8_u8, uint8_t, uint8_t, int32_t)
 BERTH_EMULATED_MMA(u8_i8, uint8_t, int8_t, int32_t)
