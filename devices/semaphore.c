@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 
 #include "base/clock.h"
 #include "devices/sync.h"
@@ -139,19 +138,17 @@ static bool settled(berth_semaphore *semaphore, uint64_t value) {
     return atomic_load(&semaphore->value) >= value || atomic_load(&semaphore->failed);
 }
 
-// Looks for look_ns, or until `deadline_ns`; after SPIN_NS other threads of the core go first.
+// Looks for look_ns, or until `deadline_ns`. Does not yield: to another process of the core, even one of
+// low priority, that would be a time slice, where a thread that sleeps is woken at once.
 static bool look(berth_semaphore *semaphore, uint64_t value, int64_t look_ns, int64_t deadline_ns) {
-    int64_t start_ns = berth_clock_ns(), now_ns = start_ns;
-    int64_t end_ns = start_ns + look_ns;
+    int64_t end_ns = berth_clock_ns() + look_ns;
     if (end_ns > deadline_ns) end_ns = deadline_ns;
     do {
         for (int i = 0; i < SPINS_PER_CLOCK; ++i) {
             if (settled(semaphore, value)) return true;
             berth_devices__spin_hint();
         }
-        if (now_ns - start_ns > SPIN_NS) sched_yield();
-        now_ns = berth_clock_ns();
-    } while (now_ns < end_ns);
+    } while (berth_clock_ns() < end_ns);
     return false;
 }
 
