@@ -109,7 +109,8 @@ const char *berth_bare__header(const berth_bare_printer *p) {
         "       int wrong = %s_run(&inputs, &outputs);\n\n"
         "   Inputs and outputs are the caller's, row-major, aligned as their elements; no two may "
         "share\n"
-        "   bytes. The static memory serves one call at a time. */\n"
+        "   bytes. Outputs hold intermediate values until the call ends. The static memory serves "
+        "one call at a time. */\n"
         "#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
         p->name, p->name, p->name, p->name, p->upper, p->upper);
@@ -136,11 +137,13 @@ static bool holds(const berth_program *program, uint32_t whole, const berth_prog
            part->offset_bytes + part->size_bytes <= w->offset_bytes + w->size_bytes;
 }
 
-// What an array or pointer is called, and how far behind its start the tensor is.
+// What an array or pointer is called, and how far behind its start the tensor is; `same_type`: they
+// have elements of one type.
 static const char *at_offset(const berth_bare_printer *p, const char *array, uint64_t offset,
-                             bool written) {
+                             bool same_type, bool written) {
     const char *constant = written ? "" : "const ";
-    if (offset == 0) return array;
+    if (offset == 0 && same_type) return array;
+    if (offset == 0) return berth_arena_printf(p->arena, "(%svoid *)%s", constant, array);
     return berth_arena_printf(p->arena, "(%svoid *)((%sunsigned char *)%s + %llu)", constant,
                               constant, array, (unsigned long long)offset);
 }
@@ -159,7 +162,8 @@ static const char *find_io(const berth_bare_printer *p, named io, uint32_t index
         const berth_program_tensor *whole = &p->program->tensors[io.list[i].tensor];
         if (io.list[i].tensor != index && !holds(p->program, io.list[i].tensor, tensor)) continue;
         return at_offset(p, berth_arena_printf(p->arena, "%s->%s", io.structure, io.names[i]),
-                         tensor->offset_bytes - whole->offset_bytes, written);
+                         tensor->offset_bytes - whole->offset_bytes, tensor->dtype == whole->dtype,
+                         written);
     }
     return NULL;
 }
@@ -178,7 +182,8 @@ static const char *constant_place(const berth_bare_printer *p, uint32_t index) {
         uint32_t whole = program->constants[i].tensor;
         if (whole == index || holds(program, whole, tensor))
             return at_offset(p, berth_arena_printf(p->arena, "%s_c%u", p->name, i),
-                             tensor->offset_bytes - program->tensors[whole].offset_bytes, false);
+                             tensor->offset_bytes - program->tensors[whole].offset_bytes,
+                             tensor->dtype == program->tensors[whole].dtype, false);
     }
     return NULL;
 }

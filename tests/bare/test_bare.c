@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,13 +91,57 @@ static const char chain[] = "module \"m\"\n"
                             "  return %d\n"
                             "}\n";
 
-// Three values of 128 bytes, of which two are live at once: 256 bytes, and no placement has fewer.
-Test(bare, the_arena_of_a_chain_is_two_values_and_said_to_be_optimal) {
+// Three values of 128 bytes, of which two are live at once. The second one lies in the output, which nothing
+// has written yet; the others are there after each other: 128 bytes, and the last one is in no output.
+Test(bare, the_arena_of_a_chain_is_one_value_and_said_to_be_optimal) {
     built b = build(chain, "chain");
     const char *header = text_of(&b, "chain.h");
-    cr_expect(strstr(header, "#define CHAIN_ARENA_BYTES 256\n"));
-    cr_expect(strstr(header, "#define CHAIN_RAM_BYTES 256\n"));
+    cr_expect(strstr(header, "#define CHAIN_ARENA_BYTES 128\n"));
+    cr_expect(strstr(header, "#define CHAIN_RAM_BYTES 128\n"));
     cr_expect(strstr(header, "proven optimal"));
+    end(&b);
+}
+
+// The same with a result of half the size, which has no room for any of them: two values are live at once.
+Test(bare, the_arena_of_a_chain_to_a_small_output_is_two_values) {
+    built b = build("module \"m\"\n"
+                    "graph @main(%x: f32[1,2,4,4], %w: f32[2,2,1,1], %v: f32[1,2,1,1]) {\n"
+                    "  %a = conv(%x, %w, _)\n"
+                    "  %b = conv(%a, %w, _)\n"
+                    "  %c = conv(%b, %w, _)\n"
+                    "  %d = conv(%c, %v, _)\n"
+                    "  return %d\n"
+                    "}\n",
+                    "chain");
+    const char *header = text_of(&b, "chain.h");
+    cr_expect(strstr(header, "#define CHAIN_ARENA_BYTES 256\n"));
+    cr_expect(strstr(header, "proven optimal"));
+    end(&b);
+}
+
+// A value of bytes lies in an output of floats. What comes out are the maxima of 7 x 7 windows.
+Test(bare, a_value_in_an_output_does_not_change_it) {
+    int8_t x[144];
+    float y[36] = {0};
+    for (int i = 0; i < 144; ++i) x[i] = (int8_t)(i * 37 % 101 - 50);
+    built b = build("module \"m\"\n"
+                    "graph @main(%x: i8[1,1,12,12]) {\n"
+                    "  %a = max_pool(%x) {kernel_shape = [3, 3]}\n"
+                    "  %b = max_pool(%a) {kernel_shape = [3, 3]}\n"
+                    "  %c = max_pool(%b) {kernel_shape = [3, 3]}\n"
+                    "  %d = cast(%c) {to = f32}\n"
+                    "  return %d\n"
+                    "}\n",
+                    "bytes");
+    const void *inputs[] = {x}, *outputs[] = {y};
+    cr_assert_eq(count_of(text_of(&b, "bytes.c"), "void *)outputs->"), 2,
+                 "the first maxima, written and read");
+    cr_assert_eq(run(&b, "bytes", inputs, outputs), 0);
+    for (int i = 0; i < 36; ++i) {
+        float most = -128;
+        for (int k = 0; k < 49; ++k) most = fmaxf(most, x[(i / 6 + k / 7) * 12 + i % 6 + k % 7]);
+        cr_expect_eq(y[i], most, "%d", i);
+    }
     end(&b);
 }
 
