@@ -55,7 +55,7 @@ static void keep_in_place(berth_module *module, berth_func_id function, const be
 }
 
 // The pairs with those of the plain policy's own.
-static const berth_in_place *add_plain_pairs(berth_tfn *fn, const berth_in_place *pairs,
+static const berth_in_place *add_plain_pairs(berth_tfn *fn, bool small, const berth_in_place *pairs,
                                              uint32_t *count) {
     uint32_t nests = berth_pipeline__count_nests(fn);
     berth_in_place *all =
@@ -67,7 +67,7 @@ static const berth_in_place *add_plain_pairs(berth_tfn *fn, const berth_in_place
         berth_nest nest;
         berth_in_place pair = {.nest = i};
         if (!berth_nest_parse(fn, at, &nest) || !berth_nest_is_independent(fn, &nest) ||
-            !berth_plain_in_place(fn, &nest, &pair.from, &pair.to))
+            !berth_plain_in_place(fn, &nest, small, &pair.from, &pair.to))
             continue;
         fn->bufs.data[pair.from].may_alias = fn->bufs.data[pair.to].may_alias = true;
         all[(*count)++] = pair;
@@ -124,7 +124,9 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
             : berth_schedule_policy_for(module, function, held->target);
     if (!policy)
         return berth_status_make(BERTH_UNSUPPORTED, "no schedules for devices of kind %s", kind);
-    if (policy == &berth_schedule_policy_plain) pairs = add_plain_pairs(fn, pairs, &pair_count);
+    bool small = policy == &berth_schedule_policy_plain_small;
+    if (small || policy == &berth_schedule_policy_plain)
+        pairs = add_plain_pairs(fn, small, pairs, &pair_count);
     fn->any_size = s->options->any_size;
     berth_kernel_choice choice = {.scheduled = function,
                                   .target = berth_target_culled(module->arena, held->target),

@@ -118,10 +118,11 @@ uint32_t berth_packager__root(const berth_sharing *sharing, uint32_t storage, ui
 // Sets into, first_step and last_step of storages. Errors: INTERNAL.
 BERTH_MUST_USE berth_status berth_packager__share_memory(berth_packager *packager);
 
-// lend_outputs.c: puts values into the memory of outputs that are written later, beginning where most is live
-// at once. Outputs belong to the caller, who has them in any case, and hold nothing before they are
-// written. Sets `into`. Greedy: O(steps and storages) for each value at the peak, at most 256 times.
-void berth_packager__lend_outputs(berth_packager *packager);
+// lend.c: puts values into memory that something else has and does not use meanwhile, beginning where most is
+// live at once: outputs that are written later (they belong to the caller, who has them in any case), and
+// what is left of a storage in which values of different sizes follow each other. Sets `into`. Greedy: at
+// most 256 values, each O(values at the peak x owners x tensors).
+void berth_packager__lend(berth_packager *packager);
 
 // package_order.c: the order of the steps that are not removed with the lowest peak
 // (out_order->nodes are steps). nodes is NULL when several queues run them: their order is kept,

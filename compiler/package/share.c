@@ -383,6 +383,6 @@ berth_status berth_packager__share_memory(berth_packager *p) {
         storage->first_step = s.first_step[i];
         storage->last_step = s.last_step[i];
     }
-    if (p->target->executor == BERTH_EXECUTOR_AOT) berth_packager__lend_outputs(p);
+    if (p->target->executor == BERTH_EXECUTOR_AOT) berth_packager__lend(p);
     return BERTH_OK;
 }

@@ -45,6 +45,14 @@ static bool uses(const berth_plain_sum *s, berth_expr id, int loop) {
     return berth_tfn_uses_var(s->fn, id, s->nest.loops[loop].var);
 }
 
+// The one loop of the nest along which the weights move.
+static bool find_row(berth_plain_sum *s) {
+    s->row = -1;
+    for (int l = 0; l < s->nest.count; ++l)
+        if (uses(s, s->w, l)) s->row = s->row < 0 ? l : s->nest.count;
+    return s->row >= 0 && s->row < s->nest.count;
+}
+
 bool berth_plain__take(berth_plain_sum *s) {
     if (!berth_reduction_parse(s->fn, s->nest.body, &s->reduction)) return false;
     if (s->reduction.loops.count == 0 || s->reduction.loops.count + 4 > BERTH_NEST_MAX_LOOPS)
@@ -63,10 +71,32 @@ bool berth_plain__take(berth_plain_sum *s) {
         s->x = i ? product->a : product->b;
         const berth_expr_node *w = node_of(s, s->w);
         if (w->kind != BERTH_EXPR_CAST || !is_load_of(s, w->a, BERTH_DTYPE_I8)) continue;
-        s->row = -1;
-        for (int l = 0; l < s->nest.count; ++l)
-            if (uses(s, s->w, l)) s->row = s->row < 0 ? l : s->nest.count;
-        if (s->row >= 0 && s->row < s->nest.count && fits_i16(s, s->x)) return true;
+        if (find_row(s) && fits_i16(s, s->x)) return true;
+    }
+    return false;
+}
+
+bool berth_plain__take_floats(berth_plain_sum *s) {
+    if (!berth_reduction_parse(s->fn, s->nest.body, &s->reduction)) return false;
+    if (s->reduction.loops.count == 0 || s->reduction.loops.count + 4 > BERTH_NEST_MAX_LOOPS)
+        return false;
+    const berth_expr_node *update = node_of(s, s->reduction.update), *product = update;
+    bool fma = update->kind == BERTH_EXPR_FMA;
+    bool sum = update->kind == BERTH_EXPR_BINARY && update->op == BERTH_BINARY_ADD;
+    if ((!fma && !sum) || update->dtype != BERTH_DTYPE_F32) return false;
+    const berth_expr_node *acc = node_of(s, fma ? update->c : update->a);
+    if (acc->kind != BERTH_EXPR_LOAD || acc->load.buf != s->reduction.acc) return false;
+    if (sum) product = node_of(s, update->b);
+    if (sum && (product->kind != BERTH_EXPR_BINARY || product->op != BERTH_BINARY_MUL))
+        return false;
+    for (int i = 0; i < 2; ++i) {
+        s->w = i ? product->b : product->a;
+        s->x = i ? product->a : product->b;
+        const berth_expr_node *x = node_of(s, s->x);
+        bool zero = x->kind == BERTH_EXPR_SELECT && node_of(s, x->c)->kind == BERTH_EXPR_FLOAT &&
+                    node_of(s, x->c)->f == 0;
+        bool plain = is_load_of(s, zero ? x->b : s->x, BERTH_DTYPE_F32);
+        if (plain && is_load_of(s, s->w, BERTH_DTYPE_F32) && find_row(s)) return true;
     }
     return false;
 }
@@ -252,7 +282,7 @@ berth_stmt berth_plain__copy(const berth_plain_sum *s, const berth_nest *loops, 
     if (fn->exprs.data[value].dtype != dtype) value = berth_tfn_cast(fn, dtype, value);
     nest.body = store_at(fn, buf, at, value);
     int last = nest.count - 1;
-    int64_t step = s->vectors ? 1 : UNROLL;
+    int64_t step = s->vectors || s->small ? 1 : UNROLL;
     if (s->vectors && last >= 0) nest.loops[last].kind = BERTH_LOOP_VECTOR;
     while (last >= 0 && step > 1 && nest.loops[last].extent % step) --step;
     if (last >= 0 && step > 1) {
@@ -441,9 +471,7 @@ static berth_stmt zero_sums(berth_plain_sum *s, int64_t rows, berth_buf strip, b
     return berth_tfn_seq(fn, items, 3);
 }
 
-// The nest without the row loop, the column loop in steps of `count`; sets *first to the first
-// column of a step.
-static berth_nest outer_loops(berth_plain_sum *s, berth_expr *first) {
+berth_nest berth_plain__outer_loops(berth_plain_sum *s, berth_expr *first) {
     berth_nest outer = s->nest;
     *first = berth_tfn_index(s->fn, 0);
     if (s->column >= 0) {
@@ -461,7 +489,7 @@ static berth_nest outer_loops(berth_plain_sum *s, berth_expr *first) {
 static berth_stmt in_loops(berth_plain_sum *s, int64_t rows, bool with_strip) {
     berth_tfn *fn = s->fn;
     berth_expr first = 0;
-    berth_nest outer = outer_loops(s, &first);
+    berth_nest outer = berth_plain__outer_loops(s, &first);
     berth_var var = berth_tfn_var(fn, "rows");
     berth_buf strip = BERTH_NONE, zeros = BERTH_NONE;
     int64_t row_count = s->nest.loops[s->row].extent;

@@ -24,6 +24,9 @@
 //                   for kh, kw, oh, ow: acc[oh][ow] += strip[oh s + kh][ow s + kw] * w[kh, kw]
 //                 y = ...
 //
+// Floats have the strips of "columns" and "windows" alone, and the loops of any sum inside (plain_floats.c):
+// whole channels, or all channels of some pixels, so that a result may be written over its operand.
+//
 // Private to compiler/schedule.
 #ifndef BERTH_COMPILER_SCHEDULE_PLAIN_COLUMNS_H_
 #define BERTH_COMPILER_SCHEDULE_PLAIN_COLUMNS_H_
@@ -43,6 +46,7 @@ typedef struct berth_plain_sum {
     int row;           // loop of the nest
     int column;        // loop of the nest; -1 = none
     bool vectors;
+    bool small;        // one element after the other is copied
     int64_t row_step;  // in the weights, from one row to the next
     int64_t depth_step;
     int64_t total;  // products of a result
@@ -68,10 +72,27 @@ bool berth_plain__has_columns(berth_plain_sum *s);
 bool berth_plain__has_windows(berth_tfn *fn, const berth_nest *nest, berth_plain_sum *s, int *high,
                               int *wide);
 
+// Whether the nest is a sum of floats that has a strip; sets *s, and *high and *wide (-1 for columns).
+bool berth_plain__has_float_strip(berth_tfn *fn, const berth_nest *nest, bool small,
+                                  berth_plain_sum *s, int *high, int *wide);
+// The loops of a sum without a strip; 0 = as they are.
+typedef berth_stmt berth_plain_schedule(berth_tfn *fn, const berth_nest *nest, bool small);
+// The nest with a strip of floats around what `schedule` makes of the loops inside, or 0 when it has none.
+// O(nodes of the body).
+berth_stmt berth_plain__floats(berth_tfn *fn, const berth_nest *nest, bool small,
+                               berth_plain_schedule *schedule);
+
 // ---- parts --------------------------------------------------------------------------------------
 
 // Takes the sum acc + x * w apart, w being an i8. False: it is something else.
 bool berth_plain__take(berth_plain_sum *s);
+// The same of floats: acc + x * w, w being a load, x a load or 0 in the padding.
+bool berth_plain__take_floats(berth_plain_sum *s);
+// The loads of `nest`'s operand may come before its stores: see plain_in_place.h. high, wide: -1 = columns.
+bool berth_plain__may_stage(berth_plain_sum *s, int high, int wide, berth_buf *out_from,
+                            berth_buf *out_to);
+// The loops of the nest for a form "windows" of floats (plain_windows.c).
+bool berth_plain__find_window(berth_plain_sum *s, int *high, int *wide, int64_t stride[2]);
 // Where a load lies, its variables being those of `with` and of the sum.
 berth_linear berth_plain__place(berth_plain_sum *s, const berth_nest *with, berth_expr load);
 // Puts the loops of the sum into the order in which `at` goes on without a gap, its last step being
@@ -81,6 +102,9 @@ bool berth_plain__order_depth(berth_plain_sum *s, const berth_linear *at, int64_
 // not known yet) of what it moves along `b`.
 bool berth_plain__moves_alike(berth_plain_sum *s, const berth_ranges *ranges, berth_expr id,
                               berth_var a, berth_var b, int64_t *stride);
+// The loops of the nest without the row loop, the column loop in steps of s->count; sets *first to the
+// first column of a step.
+berth_nest berth_plain__outer_loops(berth_plain_sum *s, berth_expr *first);
 // Stores of `value` in loops, the innermost some at once; of 0 to a whole buffer.
 berth_stmt berth_plain__copy(const berth_plain_sum *s, const berth_nest *loops, berth_buf buf,
                              berth_expr at, berth_expr value);

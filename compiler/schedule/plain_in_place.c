@@ -13,7 +13,7 @@ typedef struct both {
 static bool is_plain_buffer(const berth_tfn *fn, berth_buf buf, berth_buf_role role) {
     const berth_buf_info *info = &fn->bufs.data[buf];
     return info->scope == BERTH_SCOPE_PARAM && info->role == role && !info->layout &&
-           berth_dtype_size_bytes(info->dtype) == 1;
+           (berth_dtype_size_bytes(info->dtype) == 1 || info->dtype == BERTH_DTYPE_F32);
 }
 
 static bool read_accesses(both *b) {
@@ -21,7 +21,7 @@ static bool read_accesses(both *b) {
     berth_expr x = b->s->x;
     if (fn->exprs.data[x].kind == BERTH_EXPR_SELECT) x = fn->exprs.data[x].b;
     if (fn->exprs.data[x].kind == BERTH_EXPR_BINARY) x = fn->exprs.data[x].a;
-    x = fn->exprs.data[x].a;
+    if (fn->exprs.data[x].kind == BERTH_EXPR_CAST) x = fn->exprs.data[x].a;
     if (fn->exprs.data[x].kind != BERTH_EXPR_LOAD || b->s->reduction.epilogue_count != 1)
         return false;
     const berth_stmt_node store = fn->stmts.data[b->s->reduction.epilogue[0]];
@@ -87,11 +87,25 @@ static bool windows_fit(both *b, int high, int wide) {
            span < to;
 }
 
-bool berth_plain_in_place(berth_tfn *fn, const berth_nest *nest, berth_buf *out_from,
+bool berth_plain__may_stage(berth_plain_sum *s, int high, int wide, berth_buf *out_from,
+                            berth_buf *out_to) {
+    both b = {.s = s};
+    if (!read_accesses(&b) || s->fn->bufs.data[b.from].dtype != s->fn->bufs.data[b.to].dtype)
+        return false;
+    *out_from = b.from;
+    *out_to = b.to;
+    return high < 0 ? columns_fit(&b) : windows_fit(&b, high, wide);
+}
+
+bool berth_plain_in_place(berth_tfn *fn, const berth_nest *nest, bool small, berth_buf *out_from,
                           berth_buf *out_to) {
     berth_plain_sum s = {.fn = fn, .nest = *nest};
     both b = {.s = &s};
     int high = -1, wide = -1;
+    if (berth_plain__has_float_strip(fn, nest, small, &s, &high, &wide))
+        return berth_plain__may_stage(&s, high, wide, out_from, out_to);
+    s = (berth_plain_sum){.fn = fn, .nest = *nest};
+    if (small) return false;
     if (berth_plain__has_columns(&s)) {
         if (!read_accesses(&b) || !columns_fit(&b)) return false;
     } else if (berth_plain__has_windows(fn, nest, &s, &high, &wide)) {

@@ -46,12 +46,12 @@ static bool is_plain(const berth_plain_sum *s) {
     return load->kind == BERTH_EXPR_LOAD && load->dtype == BERTH_DTYPE_U8;
 }
 
-static bool read_form(windows *v) {
+// The window of weights that lie at `w`, and the loops of the nest that move it.
+static bool read_window(windows *v, berth_expr w_load) {
     berth_plain_sum *s = &v->s;
     int64_t step = 0;
-    if (!berth_plain__take(s) || !is_plain(s)) return false;
     if (!berth_tfn_uses_var(s->fn, s->x, s->nest.loops[s->row].var)) return false;
-    berth_linear w = berth_plain__place(s, &s->nest, s->fn->exprs.data[s->w].a);
+    berth_linear w = berth_plain__place(s, &s->nest, w_load);
     if (!berth_plain__order_depth(s, &w, &step) || step != 1 || s->depth.count < 2) return false;
     for (int i = 2; i < s->depth.count; ++i)
         if (s->depth.loops[i].extent != 1) return false;
@@ -60,6 +60,21 @@ static bool read_form(windows *v) {
     v->high = find_loop(v, v->kh.var, &v->stride[0]);
     v->wide = find_loop(v, v->kw.var, &v->stride[1]);
     return v->high >= 0 && v->wide >= 0 && v->high != v->wide;
+}
+
+static bool read_form(windows *v) {
+    return berth_plain__take(&v->s) && is_plain(&v->s) &&
+           read_window(v, v->s.fn->exprs.data[v->s.w].a);
+}
+
+bool berth_plain__find_window(berth_plain_sum *s, int *high, int *wide, int64_t stride[2]) {
+    windows v = {.s = *s};
+    if (!read_window(&v, s->w)) return false;
+    *s = v.s;
+    *high = v.high;
+    *wide = v.wide;
+    memcpy(stride, v.stride, sizeof(v.stride));
+    return true;
 }
 
 static int64_t largest_divisor(int64_t of, int64_t most) {

@@ -8,6 +8,8 @@
 //                   for kh: if (row is inside) for kw: if (column is inside)
 //                     for ic: for r in 4: acc[r] += x[ic, ...] * w[4 * oc_o + r, ic, kh, kw]
 //
+//   strips     sums of bytes, and sums of floats that may be written over an operand (plain_columns.h)
+//
 //   the rest   as it was lowered, loops that go on regularly as one
 //
 // Tiles are divisors of the loops: code for a rest costs more flash than it saves time.
@@ -322,6 +324,24 @@ static berth_status make_tile(plain_sum *s) {
     return berth_schedule_register_tile(s->fn, &s->nest, tile_loops, 1, 0);
 }
 
+// Small code takes two elements of a sum in a turn, four of a long one: a few bytes, and up to a third of
+// the instructions less.
+static void unroll_small(plain_sum *s) {
+    enum { long_sum = 64 };
+    berth_nest *loops = &s->reduction.loops;
+    int last = loops->count - 1;
+    int64_t extent = loops->loops[last].extent, at_once = extent >= long_sum ? 4 : 2;
+    while (extent % at_once) at_once /= 2;
+    if (at_once < 2 || is_condition_of(s, loops->loops[last].var)) return;
+    if (loops->count == BERTH_NEST_MAX_LOOPS) return;
+    berth_nest plain = *loops;
+    berth_status status = berth_schedule_split(s->fn, loops, last, at_once);
+    if (!status) status = berth_schedule_unroll(s->fn, loops, last + 1);
+    if (!status) return;
+    berth_decisions_refuse(s->fn, status);
+    *loops = plain;
+}
+
 static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest, bool small) {
     plain_sum s = {.fn = fn, .small = small, .nest = *nest};
     if (!berth_reduction_parse(fn, nest->body, &s.reduction) || s.reduction.loops.count == 0)
@@ -330,6 +350,7 @@ static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest, bool small
     take_conditions(&s);
     order_loops(&s);
     s.reduction.loops.body = berth_tfn_store(fn, s.reduction.acc, NULL, 0, s.reduction.update);
+    if (small) unroll_small(&s);
     s.nest.body = berth_reduction_emit(fn, &s.reduction);
     plain_sum plain = s;
     berth_status status = make_tile(&s);
@@ -365,6 +386,7 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     if (!berth_decide_form(fn, BERTH_FORM_SOURCE)) return 0;
     berth_stmt sum = policy->small ? 0 : berth_plain__columns(fn, nest, policy->vectors);
     if (!sum && !policy->small) sum = berth_plain__windows(fn, nest, policy->vectors);
+    if (!sum) sum = berth_plain__floats(fn, nest, policy->small, schedule_sum);
     if (!sum) sum = schedule_sum(fn, nest, policy->small);
     return sum ? sum : fuse_loops(fn, nest);
 }

@@ -83,11 +83,11 @@ static int run(const built *b, const char *name, const void *inputs, const void 
 // ---- what they say ------------------------------------------------------------------------------
 
 static const char chain[] = "module \"m\"\n"
-                            "graph @main(%x: f32[1,2,4,4], %w: f32[2,2,1,1], %v: f32[2,2,1,1]) {\n"
-                            "  %a = conv(%x, %w, _)\n"
-                            "  %b = conv(%a, %v, _)\n"
-                            "  %c = conv(%b, %w, _)\n"
-                            "  %d = conv(%c, %v, _)\n"
+                            "graph @main(%x: f32[1,2,4,4], %w: f32[2,2,3,3], %v: f32[2,2,3,3]) {\n"
+                            "  %a = conv(%x, %w, _) {pads = [1, 1, 1, 1]}\n"
+                            "  %b = conv(%a, %v, _) {pads = [1, 1, 1, 1]}\n"
+                            "  %c = conv(%b, %w, _) {pads = [1, 1, 1, 1]}\n"
+                            "  %d = conv(%c, %v, _) {pads = [1, 1, 1, 1]}\n"
                             "  return %d\n"
                             "}\n";
 
@@ -105,11 +105,11 @@ Test(bare, the_arena_of_a_chain_is_one_value_and_said_to_be_optimal) {
 // The same with a result of half the size, which has no room for any of them: two values are live at once.
 Test(bare, the_arena_of_a_chain_to_a_small_output_is_two_values) {
     built b = build("module \"m\"\n"
-                    "graph @main(%x: f32[1,2,4,4], %w: f32[2,2,1,1], %v: f32[1,2,1,1]) {\n"
-                    "  %a = conv(%x, %w, _)\n"
-                    "  %b = conv(%a, %w, _)\n"
-                    "  %c = conv(%b, %w, _)\n"
-                    "  %d = conv(%c, %v, _)\n"
+                    "graph @main(%x: f32[1,2,4,4], %w: f32[2,2,3,3], %v: f32[1,2,3,3]) {\n"
+                    "  %a = conv(%x, %w, _) {pads = [1, 1, 1, 1]}\n"
+                    "  %b = conv(%a, %w, _) {pads = [1, 1, 1, 1]}\n"
+                    "  %c = conv(%b, %w, _) {pads = [1, 1, 1, 1]}\n"
+                    "  %d = conv(%c, %v, _) {pads = [1, 1, 1, 1]}\n"
                     "  return %d\n"
                     "}\n",
                     "chain");
@@ -411,7 +411,8 @@ static const char two_models[] =
     "#include <stdio.h>\n#include <string.h>\n#include \"a.h\"\n#include \"b.h\"\n"
     "enum { size = A_MEMORY_BYTES > B_MEMORY_BYTES ? A_MEMORY_BYTES : B_MEMORY_BYTES };\n"
     "unsigned char shared[size + 64] __attribute__((aligned(8)));\n"
-    "static float x[32], y[32], z[32], w[4] = {1, 2, 0, 1}, v[4] = {1, 0, -1, 1};\n"
+    "static float x[32], y[32], z[32], w[36], v[36];\n"
+    "static const float w_middle[4] = {1, 2, 0, 1}, v_middle[4] = {1, 0, -1, 1};\n"
     "static int wrong(const float *got) {\n"
     "    static const float product[4] = {1, 2, -1, -1};\n"  // v w
     "    float square[4], want;\n"
@@ -431,6 +432,7 @@ static const char two_models[] =
     "    b_inputs in_b = {x, w, v};\n    b_outputs out_b = {z};\n"
     "    int i, failed = 0;\n"
     "    for (i = 0; i < 32; ++i) x[i] = (float)(i * 7 % 11);\n"
+    "    for (i = 0; i < 4; ++i) w[9 * i + 4] = w_middle[i], v[9 * i + 4] = v_middle[i];\n"
     "    memset(shared, 0x5a, sizeof(shared));\n"
     "    for (i = 0; i < 2; ++i) failed |= a_run(&in_a, &out_a) | b_run(&in_b, &out_b);\n"
     "    for (i = size; i < size + 64; ++i) failed |= shared[i] != 0x5a;\n"
