@@ -15,7 +15,8 @@ static berth_intrinsic find_intrinsic(const berth_matrix_plan *m, const berth_ta
     berth_dtype sum = m->p.fn->bufs.data[m->p.reduction.acc].dtype;
     for (int i = 0; i < BERTH_INTRINSIC_COUNT; ++i) {
         const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)i);
-        if (facts->cuda && facts->operands[0].dtype == sum &&
+        bool multiplies = facts->cuda && facts->operands[2].lanes > 0;  // not a sum of a warp
+        if (multiplies && facts->operands[0].dtype == sum &&
             facts->operands[1].dtype == m->row_side.dtype &&
             facts->operands[2].dtype == m->column_side.dtype &&
             berth_intrinsic_serves((berth_intrinsic)i, target))

@@ -175,11 +175,12 @@ static void expect_no_tf32(const berth_target *target) {
     cuda_images images = cuda_images_of_tf32();
     for (int i = 0; i < images.case_count; ++i)
         cr_expect(!uses(images.cases[i], target, "mma_tf32"), "%s", images.cases[i]);
+    run_images(target, images);
 }
 
 // f32 is f32 unless the target says that tf32 will do.
 Test(cuda_operators, matrix_units_in_tf32, .timeout = 600) {
-    with_target("cuda -arch=sm_80", expect_no_tf32);
+    with_driver("cuda -arch=sm_80", expect_no_tf32);
     with_driver("cuda -arch=sm_80 -features=tf32", run_tf32);
 }
 
