@@ -129,6 +129,9 @@ static bool note_index(skipping *s, berth_expr index) {
     int64_t lanes = node.kind == BERTH_EXPR_RAMP ? node.lanes : 1;
     berth_linear least =
         berth_linear_of(s->fn, &s->ranges, node.kind == BERTH_EXPR_RAMP ? node.a : index);
+    const int64_t far = (int64_t)1 << 40;  // beyond it sums of indices might not fit
+    berth_range range = berth_linear_range(s->fn, &s->ranges, &least);
+    if (range.low < -far || range.high > far) return false;
     berth_linear most = least;
     most.constant += lanes - 1;
     if (!bound_form(s, &least, false) || !bound_form(s, &most, true)) return false;
@@ -177,7 +180,7 @@ static bool count_points(const skipping *s, int at, int64_t sum, tally *out) {
         return out->all <= MOST_POINTS;
     }
     berth_range range = berth_range_of(s->fn, &s->ranges, s->least.terms[at].atom);
-    if (!berth_range_is_known(range)) return false;
+    if (!berth_range_is_known(range) || range.high - range.low >= MOST_POINTS) return false;
     for (int64_t v = range.low; v <= range.high; ++v)
         if (!count_points(s, at + 1, sum + v * s->least.terms[at].coefficient, out)) return false;
     return true;

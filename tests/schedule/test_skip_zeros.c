@@ -34,6 +34,8 @@ static const form forms[] = {
     {"another operand's zeros", "1, 0, 1, 2", 8, PRODUCT, 1},
     {"no zeros", "0, 0, 0, 40", 8, PRODUCT, 0},
     {"hardly any", "0, 0, 1, 26", 1, PRODUCT, 0},
+    {"indices beyond any buffer", "0, 0, 8, 32", 8,
+     "%acc[] = fma(%x[(%r + %k * D) * 2000000000000], %w[%k], %acc[])", 0},
     {"no such operand", "9, 0, 8, 32", 8, PRODUCT, 0},
     {"a result", "2, 0, 8, 32", 8, PRODUCT, 0},
     {"no such dimension", "0, 1, 8, 32", 8, PRODUCT, 0},
