@@ -59,7 +59,7 @@ Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
         berth_status_free(status);
         cr_skip("there is no NVRTC");
     }
-    with_target("cuda", compile_operators);
+    with_target("cuda -arch=sm_80", compile_operators);
     with_target("cuda -arch=sm_80", compile_matrices);
     with_target("cuda -arch=sm_80 -features=tf32", compile_tf32);
     berth_dynlib_abandon(nvrtc.library);

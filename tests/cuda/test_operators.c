@@ -141,7 +141,7 @@ static void with_driver(const char *text, void (*body)(const berth_target *targe
 }
 
 Test(cuda_operators, all_cases, .timeout = 600) {
-    with_driver("cuda", run_operators);
+    with_driver("cuda -arch=sm_80", run_operators);  // as devices say it, with their instructions
 }
 
 // The emulation computes each instruction from the registers of all threads of a warp.
