@@ -52,8 +52,8 @@ static const berth_file_field tensor_fields[] = {TEXT(berth_program_tensor, name
 static const berth_file_field constant_fields[] = {X64(berth_file_constant, offset_bytes),
                                                    U32(berth_file_constant, tensor),
                                                    U32(berth_file_constant, surrounding)};
-static const berth_file_field io_fields[] = {TEXT(berth_program_io, name),
-                                             U32(berth_program_io, tensor)};
+static const berth_file_field io_fields[] = {
+    TEXT(berth_program_io, name), U32(berth_program_io, tensor), U32(berth_program_io, continues)};
 static const berth_file_field executable_fields[] = {
     TEXT(berth_executable_image, device_kind), TEXT(berth_executable_image, format),
     TEXT(berth_executable_image, options),     TEXT(berth_executable_image, external),
@@ -103,7 +103,8 @@ static const berth_file_field vm_port_fields[] = {TEXT(berth_vm_port, name),
                                                   U32(berth_vm_port, kind),
                                                   X64S(berth_vm_port, dims, BERTH_MAX_RANK),
                                                   X64S(berth_vm_port, least, BERTH_MAX_RANK),
-                                                  X64S(berth_vm_port, most, BERTH_MAX_RANK)};
+                                                  X64S(berth_vm_port, most, BERTH_MAX_RANK),
+                                                  U32(berth_vm_port, state)};
 static const berth_file_field vm_message_fields[] = {TEXT(berth_file_vm_message, text)};
 static const berth_file_field vm_tensor_fields[] = {
     U32(berth_file_vm_tensor, dtype), U32(berth_file_vm_tensor, rank),

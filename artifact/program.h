@@ -87,6 +87,16 @@ typedef struct berth_program_tensor {
     const char *layout;            // "" = row-major, else an ir/layout.h tag
 } berth_program_tensor;
 
+// Of a tensor that continues an input (berth_program_io.continues): `outer` times `capacity` rows of
+// `row_bytes`, of which the first dims[axis] are its own.
+typedef struct berth_program_room {
+    int axis;
+    uint64_t outer, capacity, row_bytes;
+} berth_program_room;
+// False: its layout ("abCD64c16d": all from the axis on in one block of its size, but for the axis, which
+// may have a larger one) or its size is another.
+bool berth_program_tensor_room(const berth_program_tensor *tensor, berth_program_room *out_room);
+
 // The file whose mapping the program's constants lie in, kept open: what stores are read from.
 typedef struct berth_program_file {
     int fd;
@@ -103,7 +113,11 @@ typedef struct berth_program_constant {
 
 typedef struct berth_program_io {
     const char *name;
-    uint32_t tensor;  // row-major, in an IO pool
+    uint32_t tensor;  // in an IO pool; row-major, but for outputs that continue an input
+    // Of an output of a segment (artifact/vm.h): 0, or 1 + the input of its piece that it continues. Steps
+    // write what comes after that input's rows alone; before a run the output's memory has these rows, in
+    // the layout of its tensor, which has room for more (compiler/passes/append.h).
+    uint32_t continues;
 } berth_program_io;
 
 // An image of code for one kind of device.

@@ -206,7 +206,10 @@ static berth_status check_io_list(const berth_program *program, const char *what
             return BAD("%s[%u].tensor: %u of %u tensors", what, i, list[i].tensor,
                        program->tensor_count);
         const berth_program_tensor *tensor = &program->tensors[list[i].tensor];
-        if (*tensor->layout)
+        berth_program_room room;  // of an output that continues an input of its segment
+        bool grows = list == program->outputs && list[i].continues &&
+                     berth_program_tensor_room(tensor, &room);
+        if (!grows && (*tensor->layout || list[i].continues))
             return BAD("%s[%u]: layout \"%s\"; inputs and outputs are row-major", what, i,
                        tensor->layout);
         if (program->pools[tensor->pool].usage != BERTH_POOL_IO)

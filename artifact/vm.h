@@ -70,6 +70,7 @@ typedef struct berth_vm_port {
     // 0 a tensor, 1 a sequence of tensors, 2 a tensor or nothing, 3 a sequence of them or nothing: as
     // attributes "input_kinds" and "output_kinds" of an imported @main say
     uint32_t kind;
+    uint32_t state;  // of an input: 0, or 1 + the output that is its value in the next run
 } berth_vm_port;
 
 typedef struct berth_vm_program {

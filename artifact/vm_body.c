@@ -41,6 +41,9 @@ static berth_status check_code(const berth_vm_program *code) {
             return BAD("functions[%u]: %u registers", i, code->functions[i].register_count);
     BERTH_TRY(check_ports("inputs", code->inputs, code->input_count));
     BERTH_TRY(check_ports("outputs", code->outputs, code->output_count));
+    for (uint32_t i = 0; i < code->input_count; ++i)
+        if (code->inputs[i].state > code->output_count)
+            return BAD("inputs[%u].state: %u", i, code->inputs[i].state);
     return berth_vm_verify(code);
 }
 

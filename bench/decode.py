@@ -6,7 +6,8 @@
 The model takes input_ids, attention_mask, position_ids and past_key_values.N.key/value, and gives logits and
 present.N.key/value, as exporters of Hugging Face models have them. Every token is a length that the session has not
 seen. `--program` adds a program file of the model, for one token at a time (`berth build MODEL --dim batch=1 --dim seq=1
---dim past=0..127 --dim total=past+1`); give `--prompt 1`. Prints medians over the last three quarters of the tokens: a token as it comes, the same inputs once more (nothing
+--dim past=0..127 --dim total=past+1`), and `--state` one that keeps the cache itself (built with `--state
+'past_key_values.*=present.*'`, too); give `--prompt 1`. `--from` begins with that many random rows in the cache. Prints medians over the last three quarters of the tokens: a token as it comes, the same inputs once more (nothing
 left to compile), and ONNX Runtime; and the largest difference of the logits.
 """
 import argparse
@@ -30,6 +31,17 @@ def empty_cache(inputs, np):
                                 types[port.type]) for port in caches}
 
 
+def with_rows(cache, rows, random, np):
+    return {name: random.standard_normal((*value.shape[:2], rows, value.shape[3])).astype(value.dtype)
+            for name, value in cache.items()}
+
+
+def run_state(model, inputs, cache, is_first):
+    """What the session keeps is its own, but for the rows that it begins with."""
+    own = inputs if is_first else {name: value for name, value in inputs.items() if name not in cache}
+    return timed(lambda: model.run(own))
+
+
 def feeds(cache, tokens, np):
     past = next(iter(cache.values())).shape[2]
     total = past + tokens.shape[1]
@@ -45,6 +57,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cache", help="folder of compiled kernels")
     parser.add_argument("--program", help="a program file of the model, measured too")
+    parser.add_argument("--state", help="a program file that keeps the cache, measured too")
+    parser.add_argument("--from", type=int, default=0, dest="begin", help="rows in the cache at first")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["BERTH_CACHE_DIR"] = args.cache or folder
@@ -56,13 +70,15 @@ def main():
         options.intra_op_num_threads = args.threads
         peer = onnxruntime.InferenceSession(args.model, options, providers=["CPUExecutionProvider"])
         ours = [berth.load(path, threads=args.threads) for path in (args.model, args.program) if path]
+        keeper = berth.load(args.state, threads=args.threads, states=True) if args.state else None
         names = [port.name for port in peer.get_outputs()]
         known = {port.name for port in peer.get_inputs()}
         cache = empty_cache(peer.get_inputs(), np)
         random = np.random.default_rng(0)
+        cache = with_rows(cache, args.begin, random, np)
         tokens = random.integers(0, 100, (1, args.prompt))
-        rows, worst = [], 0.0
-        for _ in range(args.tokens):
+        rows, worst, copied = [], 0.0, []
+        for step in range(args.tokens):
             inputs = {name: value for name, value in feeds(cache, tokens, np).items() if name in known}
             wanted, theirs = timed(lambda: dict(zip(names, peer.run(None, inputs))))
             row = [theirs]
@@ -71,12 +87,21 @@ def main():
                     got, time_ms = timed(lambda: model.run(inputs))
                     row.append(time_ms)
                 worst = max(worst, float(np.abs(got["logits"].astype(np.float64) - wanted["logits"]).max()))
+            if keeper:
+                got, time_ms = run_state(keeper, inputs, cache, step == 0)
+                row += [time_ms, time_ms]
+                copied.append(keeper.copied_bytes)
+                worst = max(worst, float(np.abs(got["logits"].astype(np.float64) - wanted["logits"]).max()))
             rows.append(row)
             cache = {name: wanted[name.replace("past_key_values", "present")] for name in cache}
             tokens = random.integers(0, 100, (1, 1))
         theirs, *times = (statistics.median(column) for column in zip(*rows[len(rows) // 4:]))
-        for name, first, again in zip(("session", "program"), times[::2], times[1::2]):
+        labels = ["session"] + ["program"] * bool(args.program)
+        for name, first, again in zip(labels, times[::2], times[1::2]):
             print(f"{name}: ms per token {first:.2f} as it comes, {again:.2f} again; {theirs:.2f} ONNX Runtime")
+        if keeper:
+            print(f"program with state: ms per token {times[-1]:.2f} as it comes; {theirs:.2f} ONNX Runtime; bytes of the "
+                  f"cache copied by a token: {max(copied[1:], default=0)} at most")
         print(f"logits differ by at most {worst:.1e}")
 
 

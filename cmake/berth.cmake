@@ -39,6 +39,12 @@ int main(void) { return 0; }" BERTH_LOADER_READS_PACKED_RELOCATIONS)
   endif()
   target_compile_options(berth_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
     -fno-semantic-interposition)  # the library is linked with -Bsymbolic-functions
+  # Tables aligned as the ABI asks, not as vectors would like: gaps between them.
+  include(CheckCCompilerFlag)
+  check_c_compiler_flag(-malign-data=abi BERTH_ALIGNS_DATA_AS_ABI)
+  if(BERTH_ALIGNS_DATA_AS_ABI)
+    target_compile_options(berth_flags INTERFACE -malign-data=abi)
+  endif()
   # All files as one: 8 KB of 300 (GCC 12).
   include(CheckIPOSupported)
   check_ipo_supported(RESULT BERTH_LINKS_AS_ONE OUTPUT ipo_log LANGUAGES C)

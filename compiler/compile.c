@@ -8,6 +8,7 @@
 #include "compiler/libraries/choose.h"
 #include "compiler/lower/lower.h"
 #include "compiler/package/kept_program.h"
+#include "compiler/passes/append.h"
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
@@ -213,10 +214,9 @@ static berth_status run_inline(berth_module *module, berth_pass_context *context
     return berth_pass_inline_calls(module, main);
 }
 
-berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
-                                    const berth_compile_options *options,
-                                    berth_packing **out_packing) {
-    *out_packing = NULL;
+static berth_status choose_layouts(berth_module *module, berth_func_id main,
+                                   const berth_compile_options *options,
+                                   berth_packing **out_packing) {
     if (options->no_layouts) return BERTH_OK;
     BERTH_TRY(berth_pass_split_quantized(module, main, options->target));
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
@@ -231,6 +231,15 @@ berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
         berth_pass_layout_plain(module, main, packing);
     else
         BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, winograd, packing));
+    return BERTH_OK;
+}
+
+berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
+                                    const berth_compile_options *options,
+                                    berth_packing **out_packing) {
+    *out_packing = NULL;
+    BERTH_TRY(choose_layouts(module, main, options, out_packing));
+    berth_pass_append(module, main, options->target);
     return BERTH_OK;
 }
 

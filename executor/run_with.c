@@ -88,7 +88,8 @@ static berth_status make_movable(berth_session *session, uint32_t tensor, const 
     const berth_program_tensor *planned = &session->program->tensors[tensor];
     berth_device *device = session->devices[session->program->pools[planned->pool].device].device;
     size_t size_bytes = berth_tensor_size_bytes(io);
-    if (size_bytes == 0 || planned->size_bytes != size_bytes ||
+    bool grows = *planned->layout != 0;  // an output with room for more rows
+    if (size_bytes == 0 || (planned->size_bytes != size_bytes && !grows) ||
         berth_executor__is_shared(session, planned->pool) ||
         !berth_device_get_info(device)->memories[0].host_visible ||
         !list_tensors(session, tensor, written, movable)) {
@@ -151,6 +152,12 @@ static bool share_bytes(const berth_tensor *a, const berth_tensor *b) {
     return x < y + berth_tensor_size_bytes(b) && y < x + berth_tensor_size_bytes(a);
 }
 
+// Bytes that the caller gives for an output: with the room for more rows, where it has some.
+static size_t output_bytes(const berth_session *session, uint32_t output) {
+    const berth_program *program = session->program;
+    return (size_t)program->tensors[program->outputs[output].tensor].size_bytes;
+}
+
 // Whether an output would be written while something else of the caller's is read or written there.
 static bool is_apart(const berth_session *session, caller_buffers callers, uint32_t output) {
     const berth_tensor *tensor = &callers.outputs[output];
@@ -204,7 +211,10 @@ static bool move_out(berth_session *session, caller_buffers callers) {
                          is_aligned(session, &program->outputs[i], tensor) &&
                          is_apart(session, callers, i);
         any |= movable->moved;
-        if (movable->moved) move(session, &program->outputs[i], movable, tensor->data);
+        if (movable->moved)
+            move(session, &program->outputs[i], movable, tensor->data);
+        else if (program->outputs[i].continues && tensor->data != session->outputs[i].data)
+            memcpy(session->outputs[i].data, tensor->data, output_bytes(session, i));
     }
     return any;
 }
@@ -224,7 +234,7 @@ static void move_back(berth_session *session, caller_buffers callers, bool succe
             move(session, &program->outputs[i], movable, own->data);
         else if (succeeded && tensor->data != own->data && own->data &&
                  tensor->data)  // none: no bytes
-            memcpy(tensor->data, own->data, berth_tensor_size_bytes(own));
+            memcpy(tensor->data, own->data, output_bytes(session, i));
         movable->moved = false;
     }
 }

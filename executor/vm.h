@@ -52,12 +52,22 @@ BERTH_MUST_USE berth_status berth_vm_piece_tensors(const berth_vm_piece *piece,
                                                    berth_vm_value *const *inputs,
                                                    berth_tensor *out_tensors);
 
+// What a piece is given: its inputs, dense.
+typedef struct berth_vm_piece_call {
+    const berth_tensor *inputs;
+    berth_vm_value *const *values;  // (optional) of the same inputs, for outputs that continue them
+    uint32_t input_count;
+    berth_tensor *room;  // as many as the program has inputs and outputs
+    uint64_t
+        *copied_bytes;  // of what is continued: counts what had to be copied; NULL without `values`
+} berth_vm_piece_call;
+
 // Runs a session of a piece's program (berth_vm_variant_input names its inputs): kernels read the inputs
-// where they are, and write the outputs where they stay. `room`: as many tensors as the program has
-// inputs and outputs. Errors: those of berth_session_run_with; no output is left then.
+// where they are, and write the outputs where they stay. Errors: those of berth_session_run_with and
+// berth_vm_grown_make; no output is left then.
 BERTH_MUST_USE berth_status berth_vm_piece_run(berth_session *session, const berth_program *program,
-                                               const berth_tensor *inputs, uint32_t input_count,
-                                               berth_tensor *room, berth_vm_value **outputs);
+                                               const berth_vm_piece_call *call,
+                                               berth_vm_value **outputs);
 // New values with copies of these tensors. Errors: OUT_OF_MEMORY; no output is left then.
 BERTH_MUST_USE berth_status berth_vm_piece_give(const berth_tensor *tensors, uint32_t count,
                                                 berth_vm_value **outputs);

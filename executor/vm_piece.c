@@ -3,6 +3,7 @@
 
 #include "artifact/program.h"
 #include "executor/vm.h"
+#include "executor/vm_grown.h"
 
 static berth_status check_bounds(const berth_vm_port *port, const berth_tensor *tensor) {
     for (int d = 0; d < port->rank; ++d) {
@@ -60,45 +61,75 @@ static void release_all(berth_vm_value **values, uint32_t count) {
     }
 }
 
-static berth_status feed(berth_session *session, const berth_program *program,
-                         const berth_tensor *inputs, uint32_t input_count, berth_tensor *room) {
-    for (uint32_t i = 0; i < program->input_count; ++i) {
-        const berth_vm_variant variant = {.program = program};
+// One run of a segment's program.
+typedef struct piece_run {
+    berth_session *session;
+    const berth_program *program;
+    berth_vm_piece_call call;
+    uint32_t output_count;
+} piece_run;
+
+static berth_status feed(const piece_run *r) {
+    for (uint32_t i = 0; i < r->program->input_count; ++i) {
+        const berth_vm_variant variant = {.program = r->program};
         uint32_t from = berth_vm_variant_input(&variant, i);
-        room[i] = *berth_session_input(session, i);
-        if (from >= input_count ||
-            berth_tensor_size_bytes(&room[i]) != berth_tensor_size_bytes(&inputs[from]))
+        berth_tensor *fed = &r->call.room[i];
+        *fed = *berth_session_input(r->session, i);
+        if (from >= r->call.input_count ||
+            berth_tensor_size_bytes(fed) != berth_tensor_size_bytes(&r->call.inputs[from]))
             return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
-        room[i].data = inputs[from].data;
+        fed->data = r->call.inputs[from].data;
+    }
+    return BERTH_OK;
+}
+
+// What an output goes on from, as rows in memory with room for more.
+static berth_status continue_input(const piece_run *r, uint32_t output, berth_vm_value **out) {
+    const berth_program_io *io = &r->program->outputs[output];
+    const berth_program_tensor *tensor = &r->program->tensors[io->tensor];
+    const uint32_t from = io->continues - 1;
+    berth_program_room room;
+    if (from >= r->call.input_count || !r->call.values || !r->call.values[from] ||
+        !berth_program_tensor_room(tensor, &room))
+        return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
+    return berth_vm_grown_make(r->call.values[from], tensor, &room, r->call.copied_bytes, out);
+}
+
+static berth_status make_outputs(const piece_run *r, berth_vm_value **outputs) {
+    berth_tensor *results = r->call.room + r->program->input_count;
+    for (uint32_t i = 0; i < r->output_count; ++i) {
+        const berth_tensor *made = berth_session_output(r->session, i);
+        if (r->program->outputs[i].continues)
+            BERTH_TRY(continue_input(r, i, &outputs[i]));
+        else
+            BERTH_TRY(berth_vm_value_tensor(berth_allocator_system(), made->dtype, made->rank,
+                                            made->dims, &outputs[i]));
+        results[i] = outputs[i]->tensor;
     }
     return BERTH_OK;
 }
 
 berth_status berth_vm_piece_run(berth_session *session, const berth_program *program,
-                                const berth_tensor *inputs, uint32_t input_count,
-                                berth_tensor *room, berth_vm_value **outputs) {
-    uint32_t count = program->output_count;
-    berth_tensor *results = room + program->input_count;
-    BERTH_TRY(feed(session, program, inputs, input_count, room));
-    berth_status status = BERTH_OK;
-    for (uint32_t i = 0; i < count; ++i) outputs[i] = NULL;
-    for (uint32_t i = 0; i < count && !status; ++i) {
-        const berth_tensor *made = berth_session_output(session, i);
-        status = berth_vm_value_tensor(berth_allocator_system(), made->dtype, made->rank,
-                                       made->dims, &outputs[i]);
-        if (!status) results[i] = outputs[i]->tensor;
-    }
+                                const berth_vm_piece_call *call, berth_vm_value **outputs) {
+    const piece_run r = {session, program, *call, program->output_count};
+    for (uint32_t i = 0; i < r.output_count; ++i) outputs[i] = NULL;
+    BERTH_TRY(feed(&r));
+    berth_status status = make_outputs(&r, outputs);
     if (status) {
-        release_all(outputs, count);
+        release_all(outputs, r.output_count);
         return status;
     }
-    status = berth_session_run_with(session, room, program->input_count, results, count, -1);
+    status = berth_session_run_with(session, call->room, program->input_count,
+                                    call->room + program->input_count, r.output_count, -1);
     if (status) {
         // What it began must not go on in the workspace that other sessions use, too.
         berth_status_ignore(berth_session_recover(session));
-        release_all(outputs, count);
+        release_all(outputs, r.output_count);
+        return status;
     }
-    return status;
+    for (uint32_t i = 0; i < r.output_count; ++i)
+        if (program->outputs[i].continues) berth_vm_grown_keep(outputs[i]);
+    return BERTH_OK;
 }
 
 berth_status berth_vm_piece_give(const berth_tensor *tensors, uint32_t count,

@@ -6,6 +6,8 @@
 #include "artifact/program.h"
 #include "base/str.h"
 #include "executor/open_devices.h"
+#include "executor/vm_grown.h"
+#include "executor/vm_states.h"
 
 // A variant that ran, or none of whose program was needed yet.
 typedef struct opened {
@@ -32,6 +34,7 @@ struct berth_vm_runner {
     berth_open_devices devices;
     opened *variants;  // per variant
     berth_vm_runner_report report;
+    berth_vm_states states;  // its program NULL: none are kept
     atomic_uint cancelled;
 };
 
@@ -229,26 +232,59 @@ static berth_status choose(berth_vm_runner *r, uint32_t piece, const berth_tenso
     return refuse(r, piece, inputs);
 }
 
-static berth_status run_tensors(berth_vm_runner *r, uint32_t piece, const berth_tensor *inputs,
-                                berth_vm_value **outputs) {
+static bool continues(const berth_program *program, uint32_t input) {
+    for (uint32_t i = 0; i < program->output_count; ++i)
+        if (program->outputs[i].continues == input + 1) return true;
+    return false;
+}
+
+// The inputs of a piece: tensors as it sees them, and dense values in place of those that grow and that the
+// piece only reads.
+typedef struct given {
+    berth_vm_value *const *values;
+    berth_tensor *tensors;
+    berth_vm_value **dense;
+} given;
+
+static berth_status make_dense(const berth_program *program, uint32_t input_count, given *g,
+                               uint64_t *copied_bytes) {
+    for (uint32_t i = 0; i < input_count; ++i) {
+        if (!g->values[i] || !g->values[i]->storage || continues(program, i)) continue;
+        g->dense[i] = berth_vm_value_retain(g->values[i]);
+        BERTH_TRY(berth_vm_grown_to_dense(&g->dense[i]));
+        g->tensors[i] = g->dense[i]->tensor;
+        *copied_bytes += berth_tensor_size_bytes(&g->tensors[i]);
+    }
+    return BERTH_OK;
+}
+
+static berth_status run_given(berth_vm_runner *r, uint32_t piece, given *g,
+                              berth_vm_value **outputs) {
     const berth_vm_piece *held = berth_vm_piece_at(r->program->vm->code, piece);
     chosen c = {0};
-    BERTH_TRY(choose(r, piece, inputs, &c));
+    BERTH_TRY(berth_vm_piece_tensors(held, g->values, g->tensors));
+    BERTH_TRY(choose(r, piece, g->tensors, &c));
     if (!c.variant->program)
         return berth_vm_piece_give(c.variant->results, held->output_count, outputs);
-    return berth_vm_piece_run(c.opened->session, c.variant->program, inputs, held->input_count,
-                              c.opened->room, outputs);
+    BERTH_TRY(make_dense(c.variant->program, held->input_count, g, &r->report.copied_bytes));
+    const berth_vm_piece_call call = {.inputs = g->tensors,
+                                      .values = g->values,
+                                      .input_count = held->input_count,
+                                      .room = c.opened->room,
+                                      .copied_bytes = &r->report.copied_bytes};
+    return berth_vm_piece_run(c.opened->session, c.variant->program, &call, outputs);
 }
 
 static berth_status run_piece(berth_vm_runner *r, uint32_t piece, berth_vm_value *const *inputs,
                               berth_vm_value **outputs) {
-    const berth_vm_piece *held = berth_vm_piece_at(r->program->vm->code, piece);
+    const uint32_t count = berth_vm_piece_at(r->program->vm->code, piece)->input_count;
     berth_allocator allocator = berth_allocator_system();
-    size_t size_bytes = ((size_t)held->input_count + 1) * sizeof(berth_tensor);
+    size_t size_bytes = ((size_t)count + 1) * (sizeof(berth_tensor) + sizeof(berth_vm_value *));
     berth_tensor *tensors = berth_calloc(allocator, 1, size_bytes);
     if (!tensors) return berth_status_oom();
-    berth_status status = berth_vm_piece_tensors(held, inputs, tensors);
-    if (!status) status = run_tensors(r, piece, tensors, outputs);
+    given g = {inputs, tensors, (berth_vm_value **)(tensors + count + 1)};
+    berth_status status = run_given(r, piece, &g, outputs);
+    for (uint32_t i = 0; i < count; ++i) berth_vm_value_release(g.dense[i]);
     berth_free(allocator, tensors, size_bytes);
     return status;
 }
@@ -267,10 +303,9 @@ static berth_status run_host(void *user, uint32_t operation, berth_vm_value *con
     return status ? berth_status_prefix(status, "%s (%s)", piece->name, piece->op) : BERTH_OK;
 }
 
-berth_status berth_vm_runner_run(berth_vm_runner *runner, berth_vm_value *const *inputs,
-                                 berth_vm_value **outputs) {
+static berth_status run_code(berth_vm_runner *runner, berth_vm_value *const *inputs,
+                             berth_vm_value **outputs) {
     const berth_vm_program *code = runner->program->vm->code;
-    for (uint32_t i = 0; i < code->output_count; ++i) outputs[i] = NULL;
     BERTH_TRY(berth_vm_check_inputs(code, inputs));
     berth_vm_machine machine = {.allocator = berth_allocator_system(),
                                 .user = runner,
@@ -283,6 +318,57 @@ berth_status berth_vm_runner_run(berth_vm_runner *runner, berth_vm_value *const 
     runner->report.host_operations = machine.host_operations;
     atomic_store(&runner->cancelled, 0);
     return status;
+}
+
+// All of it is in the inputs, and all of what comes of it is given.
+static berth_status run_stateless(berth_vm_runner *runner, berth_vm_value *const *inputs,
+                                  berth_vm_value **outputs) {
+    BERTH_TRY(run_code(runner, inputs, outputs));
+    for (uint32_t i = 0; i < runner->program->vm->code->output_count; ++i)
+        BERTH_TRY(berth_vm_grown_to_dense(&outputs[i]));
+    return BERTH_OK;
+}
+
+static berth_status run_with_states(berth_vm_runner *runner, berth_vm_value *const *inputs,
+                                    berth_vm_value **outputs) {
+    BERTH_TRY(berth_vm_states_feed(&runner->states, inputs));
+    BERTH_TRY(run_code(runner, runner->states.fed, outputs));
+    return berth_vm_states_take(&runner->states, outputs);
+}
+
+berth_status berth_vm_runner_run(berth_vm_runner *runner, berth_vm_value *const *inputs,
+                                 berth_vm_value **outputs) {
+    const uint32_t output_count = runner->program->vm->code->output_count;
+    for (uint32_t i = 0; i < output_count; ++i) outputs[i] = NULL;
+    runner->report.copied_bytes = 0;
+    berth_status status = runner->states.program ? run_with_states(runner, inputs, outputs)
+                                                 : run_stateless(runner, inputs, outputs);
+    for (uint32_t i = 0; i < output_count && status; ++i) {
+        berth_vm_value_release(outputs[i]);
+        outputs[i] = NULL;
+    }
+    return status;
+}
+
+berth_status berth_vm_runner_keep_states(berth_vm_runner *runner) {
+    const berth_vm_program *code = runner->program->vm->code;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < code->input_count; ++i) count += code->inputs[i].state != 0;
+    if (count == 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "the program was built without states");
+    if (runner->states.program) return BERTH_OK;
+    return berth_vm_states_open(code, &runner->states);
+}
+
+void berth_vm_runner_reset_states(berth_vm_runner *runner) {
+    if (runner->states.program) berth_vm_states_reset(&runner->states);
+}
+
+berth_status berth_vm_runner_get_state(const berth_vm_runner *runner, uint32_t input,
+                                       berth_vm_value **out_value) {
+    *out_value = NULL;
+    return runner->states.program ? berth_vm_states_get(&runner->states, input, out_value)
+                                  : BERTH_OK;
 }
 
 void berth_vm_runner_cancel(berth_vm_runner *runner) {
@@ -331,6 +417,7 @@ berth_status berth_vm_runner_open(const berth_program *program,
 
 void berth_vm_runner_close(berth_vm_runner *runner) {
     if (!runner) return;
+    berth_vm_states_close(&runner->states);
     for (uint32_t i = 0; runner->variants && i < runner->program->vm->variant_count; ++i)
         berth_session_close(runner->variants[i].session);
     for (shaped *next; runner->shaped; runner->shaped = next) {

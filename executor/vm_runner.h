@@ -19,6 +19,8 @@ typedef struct berth_vm_runner_options {
 typedef struct berth_vm_runner_report {
     uint64_t instructions, segments, host_operations;  // of the last run
     uint32_t opened_count;  // segments' programs that ran so far, each of them opened once
+    uint64_t
+        copied_bytes;  // of the last run: rows of what grows that had to be copied, to have room
 } berth_vm_runner_report;
 
 // Verifies the program, which outlives the runner. Devices and segments are opened when a run first reaches
@@ -35,6 +37,16 @@ void berth_vm_runner_close(berth_vm_runner *runner);  // NULL is fine
 BERTH_MUST_USE berth_status berth_vm_runner_run(berth_vm_runner *runner,
                                                 berth_vm_value *const *inputs,
                                                 berth_vm_value **outputs);
+// From here on, states that the program declares are kept from run to run: an input that is NULL is what the
+// last run gave for it (at first zeros, of the least of its bounds), one that is given takes its place, and the
+// outputs are NULL. A failed run leaves them as they were.
+// Errors: INVALID_ARGUMENT the program declares none; OUT_OF_MEMORY.
+BERTH_MUST_USE berth_status berth_vm_runner_keep_states(berth_vm_runner *runner);
+void berth_vm_runner_reset_states(berth_vm_runner *runner);  // as before the first run
+// What is kept for an input, dense: a reference, the caller's. NULL: nothing yet, or no state.
+// Errors: OUT_OF_MEMORY.
+BERTH_MUST_USE berth_status berth_vm_runner_get_state(const berth_vm_runner *runner, uint32_t input,
+                                                      berth_vm_value **out_value);
 // Ends a run under way on another thread, or the next one. Thread-safe.
 void berth_vm_runner_cancel(berth_vm_runner *runner);
 

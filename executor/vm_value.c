@@ -97,6 +97,7 @@ berth_vm_value *berth_vm_value_retain(berth_vm_value *value) {
 
 void berth_vm_value_release(berth_vm_value *value) {
     if (!value || --value->references > 0) return;
+    berth_vm_value_release(value->storage);
     for (uint32_t i = 0; i < value->item_count; ++i) berth_vm_value_release(value->items[i]);
     berth_free(value->allocator, value->items, value->item_capacity * sizeof(*value->items));
     berth_free(value->allocator, value, value->size_bytes);

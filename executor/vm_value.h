@@ -23,6 +23,9 @@ struct berth_vm_value {
     berth_vm_value **items;  // SEQUENCE, MAP
     uint32_t item_count;
     uint32_t item_capacity;
+    berth_vm_value
+        *storage;       // of a tensor that grows (vm_grown.h): the memory that it lies in; or NULL
+    int64_t row_count;  // of such memory: how many rows of it are somebody's
     size_t size_bytes;  // of this allocation
 };
 

@@ -7,6 +7,7 @@
 #include "compiler/passes/tensor_parallel.h"
 #include "compiler/tuning/kernel_choice.h"
 #include "compiler/tuning/table.h"
+#include "compiler/vm/states.h"
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
@@ -272,6 +273,7 @@ static berth_status build_vm_program(berth_model *model, const model_source *sou
     open.compile.target = model->target;
     open.compile.note = model->note;
     BERTH_TRY(read_module(model, source, &open));
+    BERTH_TRY(berth_vm_declare_states(model->module, options->states, options->state_count));
     return berth_vm_build(model->arena, model->module, &open.compile, options->specialisations,
                           options->specialisation_count, &model->compiled.program);
 }

@@ -40,6 +40,8 @@ typedef struct berth_model_options {
     bool makes_vm_program;
     const char *const *specialisations;
     uint32_t specialisation_count;
+    const char *const *states;  // of such a program (compiler/vm/states.h)
+    uint32_t state_count;
     const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 

@@ -245,8 +245,9 @@ static berth_status run_tensors(void *user, uint32_t index, const berth_tensor *
             return berth_vm_parts_run(s->parts, index, inputs, run_tensors, s, outputs);
     }
     if (!c) BERTH_TRY(make_compiled(s, index, inputs, key, &c));
-    return berth_vm_piece_run(c->session, c->program, inputs, segment_at(s, index)->input_count,
-                              c->room, outputs);
+    const berth_vm_piece_call call = {
+        .inputs = inputs, .input_count = segment_at(s, index)->input_count, .room = c->room};
+    return berth_vm_piece_run(c->session, c->program, &call, outputs);
 }
 
 static berth_status run_segment(void *user, uint32_t index, berth_vm_value *const *inputs,

@@ -94,6 +94,7 @@ struct berth_compiler {
     BERTH_VEC(const char *) overrides;                   // NULL-terminated while compiling
     berth_api_inputs given;
     BERTH_VEC(const char *) specialisations;
+    BERTH_VEC(const char *) states;
     berth_progress_callback progress;
     void *progress_user;
     berth_message_callback message;
@@ -261,6 +262,18 @@ berth_status berth_compiler_add_specialisation(berth_compiler *compiler,
                                                const char *specialisation) {
     text_job job = {.compiler = compiler, .value = specialisation};
     return berth_arena_try(compiler->arena, add_specialisation, &job);
+}
+
+static berth_status add_state(void *user) {
+    const text_job *job = user;
+    berth_vec_push(job->compiler->arena, &job->compiler->states,
+                   berth_arena_strdup(job->compiler->arena, job->value));
+    return BERTH_OK;
+}
+
+berth_status berth_compiler_add_state(berth_compiler *compiler, const char *state) {
+    text_job job = {.compiler = compiler, .value = state};
+    return berth_arena_try(compiler->arena, add_state, &job);
 }
 
 void berth_compiler_on_progress(berth_compiler *compiler, berth_progress_callback callback,
@@ -464,6 +477,8 @@ static berth_status compile_source(berth_compiler *compiler, source *from, const
     options.makes_vm_program = true;
     options.specialisations = compiler->specialisations.data;
     options.specialisation_count = compiler->specialisations.count;
+    options.states = compiler->states.data;
+    options.state_count = compiler->states.count;
     if (compiler->given.bounds.count && !options.target_options.executor)
         options.target_options.executor = berth_executor_kind_name(BERTH_EXECUTOR_VM);
     BERTH_TRY(take_key(compiler, &options));

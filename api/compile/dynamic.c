@@ -30,7 +30,7 @@ static void destroy(void *state) {
     berth_free(berth_allocator_system(), model, sizeof(*model));
 }
 
-static const berth_api__dynamic_ops ops = {run, cancel, destroy};
+static const berth_api__dynamic_ops ops = {run, cancel, destroy, NULL};
 
 // ---- loading ------------------------------------------------------------------------------------
 

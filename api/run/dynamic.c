@@ -2,7 +2,6 @@
 #include "api/run/dynamic.h"
 
 #include "api/run/program.h"
-#include "executor/vm_runner.h"
 
 struct berth_results {
     uint32_t count;
@@ -52,9 +51,15 @@ static void destroy_loaded(void *state) {
     berth_free(berth_allocator_system(), held, sizeof(*held));
 }
 
+static berth_vm_runner *runner_of_loaded(void *state) {
+    const loaded *held = state;
+    return held->runner;
+}
+
 berth_status berth_program_load_dynamic(berth_program *program, uint32_t thread_count,
                                         berth_dynamic **out_dynamic) {
-    static const berth_api__dynamic_ops ops = {run_loaded, cancel_loaded, destroy_loaded};
+    static const berth_api__dynamic_ops ops = {run_loaded, cancel_loaded, destroy_loaded,
+                                               runner_of_loaded};
     const berth_vm_runner_options options = {.thread_count = thread_count};
     *out_dynamic = NULL;
     loaded *held = berth_calloc(berth_allocator_system(), 1, sizeof(*held));
@@ -92,6 +97,8 @@ const char *berth_dynamic_output_name(const berth_dynamic *dynamic, uint32_t ind
 static berth_status bind_inputs(const berth_dynamic *dynamic, const berth_tensor *inputs,
                                 uint32_t count, berth_vm_value **values) {
     for (uint32_t i = 0; i < count; ++i) {
+        bool left_out = inputs[i].dtype == BERTH_DTYPE_NONE && !inputs[i].data;
+        if (dynamic->keeper && left_out) continue;
         BERTH_TRY(berth_status_prefix(berth_tensor_check(&inputs[i]), "input \"%s\"",
                                       berth_dynamic_input_name(dynamic, i)));
         BERTH_TRY(berth_vm_value_borrow(berth_allocator_system(), &inputs[i], &values[i]));
@@ -124,7 +131,7 @@ static berth_status run(berth_dynamic *dynamic, const berth_tensor *inputs, uint
 // Results may be an input or a constant of the model, unchanged.
 static berth_status own_values(berth_results *results) {
     for (uint32_t i = 0; i < results->count; ++i)
-        BERTH_TRY(berth_vm_value_own(&results->values[i]));
+        if (results->values[i]) BERTH_TRY(berth_vm_value_own(&results->values[i]));
     return BERTH_OK;
 }
 
@@ -144,6 +151,42 @@ berth_status berth_dynamic_run(berth_dynamic *dynamic, const berth_tensor *input
     else
         *out_results = results;
     return status;
+}
+
+// ---- state --------------------------------------------------------------------------------------
+
+uint32_t berth_dynamic_state_output(const berth_dynamic *dynamic, uint32_t index) {
+    return index < dynamic->code->input_count ? dynamic->code->inputs[index].state - 1 : UINT32_MAX;
+}
+
+berth_status berth_dynamic_keep_states(berth_dynamic *dynamic) {
+    berth_vm_runner *runner = dynamic->ops->runner ? dynamic->ops->runner(dynamic->state) : NULL;
+    if (!runner) return berth_status_make(BERTH_UNSUPPORTED, "only a compiled program keeps state");
+    BERTH_TRY(berth_vm_runner_keep_states(runner));
+    dynamic->keeper = runner;
+    return BERTH_OK;
+}
+
+void berth_dynamic_reset_states(berth_dynamic *dynamic) {
+    if (dynamic->keeper) berth_vm_runner_reset_states(dynamic->keeper);
+}
+
+berth_status berth_dynamic_get_state(const berth_dynamic *dynamic, uint32_t index,
+                                     berth_results **out_results) {
+    berth_status status = make_results(1, out_results);
+    if (!status && dynamic->keeper)
+        status = berth_vm_runner_get_state(dynamic->keeper, index, (*out_results)->values);
+    if (!status) status = own_values(*out_results);
+    if (!status) return BERTH_OK;
+    berth_results_free(*out_results);
+    *out_results = NULL;
+    return status;
+}
+
+uint64_t berth_dynamic_copied_bytes(const berth_dynamic *dynamic) {
+    berth_vm_runner_report report = {.copied_bytes = 0};
+    if (dynamic->keeper) berth_vm_runner_get_report(dynamic->keeper, &report);
+    return report.copied_bytes;
 }
 
 void berth_dynamic_cancel(berth_dynamic *dynamic) {

@@ -5,18 +5,20 @@
 
 #include <berth/dynamic.h>
 
-#include "executor/vm.h"
+#include "executor/vm_runner.h"
 
 typedef struct berth_api__dynamic_ops {
     berth_status (*run)(void *state, berth_vm_value *const *inputs, berth_vm_value **outputs);
     void (*cancel)(void *state);
     void (*destroy)(void *state);
+    berth_vm_runner *(*runner)(void *state);  // that of a program; NULL = it is none
 } berth_api__dynamic_ops;
 
 struct berth_dynamic {
     const berth_api__dynamic_ops *ops;
     void *state;
     const berth_vm_program *code;
+    berth_vm_runner *keeper;  // of state; NULL: none is kept
 };
 
 // Takes `state`, also where it fails. `ops` and `code` outlive the result. Errors: OUT_OF_MEMORY.

@@ -106,6 +106,30 @@ berth_expr berth_lower__concat(berth_lower *c, const berth_op *op, uint32_t outp
     return value ? value : num(c, out_dtype(c, op, output), 0);
 }
 
+static void put_rows(berth_lower *c, const berth_op *op, uint32_t operand, int axis,
+                     int64_t start) {
+    const berth_type *rows = in_type(c, op, operand);
+    berth_expr at[BERTH_MAX_RANK], to[BERTH_MAX_RANK];
+    uint32_t last = 1u << (rows->rank - 1);
+    int loops = berth_lower__outer(c, rows->rank, rows->dims, last, at);
+    loops += berth_lower__inner(c, rows->rank, rows->dims, last, at);
+    memcpy(to, at, (size_t)rows->rank * sizeof(*at));
+    to[axis] = x_addi(c, at[axis], start);
+    berth_lower__put(c, berth_lower__buffer(c, 0), to, in_at(c, op, operand, at));
+    berth_lower__end_loops(c, loops);
+}
+
+// With one operand the new rows alone: all before them is in the result's memory already.
+void berth_lower__append(berth_lower *c, const berth_op *op) {
+    int axis = berth_lower__axis(c, op, 0, in_type(c, op, 0)->rank);
+    int64_t start = attr_int(c, op, "at", 0);
+    for (uint32_t i = 0; i < op->input_count && !c->failure; ++i) {
+        put_rows(c, op, i, axis, start);
+        start += in_type(c, op, i)->dims[axis];
+        if (i + 1 < op->input_count) berth_lower__next_nest(c);
+    }
+}
+
 berth_expr berth_lower__split(berth_lower *c, const berth_op *op, uint32_t output,
                               const berth_expr *at) {
     int rank = in_type(c, op, 0)->rank;

@@ -96,6 +96,7 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     ELEMENT(EXPAND, expand),
     ELEMENT(TILE, tile),
     ELEMENT(CONCAT, concat),
+    [BERTH_OP_APPEND] = {.nest = berth_lower__append, .any_layout = true, .in_buffer = true},
     ELEMENT(SPLIT, split),
     ELEMENT(SLICE, slice),
     ELEMENT(PAD, pad),

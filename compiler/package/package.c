@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/package/fit_budget.h"
+#include "compiler/passes/append.h"
 #include "compiler/passes/concat.h"
 #include "ir/layout.h"
 #include "target/virtual_device.h"
@@ -404,6 +405,10 @@ static berth_status make_outputs(berth_packager *p, const char *const *names,
     uint32_t host = p->target->host;
     berth_program_io *outputs =
         berth_arena_new_array(p->arena, berth_program_io, root->results.count);
+    uint32_t continued = 0;
+    const int64_t *continues =
+        berth_attrs_ints(p->module, &berth_module_function(p->module, p->main)->attrs,
+                         BERTH_ATTR_CONTINUES, &continued);
     // Storages that are inputs or outputs already.
     bool *taken =
         berth_arena_new_array(p->arena, bool, p->storages.count + 2 * root->results.count + 1);
@@ -427,6 +432,7 @@ static berth_status make_outputs(berth_packager *p, const char *const *names,
             tensor = copy;
         }
         outputs[i] = (berth_program_io){.name = names[i], .tensor = tensor};
+        if (continues && i < continued) outputs[i].continues = (uint32_t)continues[i];
     }
     *out_outputs = outputs;
     return BERTH_OK;

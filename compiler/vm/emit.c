@@ -4,6 +4,7 @@
 
 #include "compiler/passes/fold.h"
 #include "compiler/vm/emitter.h"
+#include "compiler/vm/states.h"
 #include "ir/eval.h"
 
 enum { few_elements = 64 };
@@ -269,6 +270,15 @@ static berth_vm_port *ports_of(const berth_module *module, const berth_graph *gr
     return ports;
 }
 
+static void set_states(const berth_module *module, berth_func_id main, berth_vm_port *inputs,
+                       uint32_t count) {
+    uint32_t held = 0;
+    const int64_t *outputs = berth_attrs_ints(module, &module->functions.data[main].attrs,
+                                              BERTH_ATTR_STATE_OUTPUTS, &held);
+    for (uint32_t i = 0; outputs && i < count && i < held; ++i)
+        inputs[i].state = (uint32_t)outputs[i];
+}
+
 typedef struct emit_job {
     berth_module *module;
     berth_log log;
@@ -311,6 +321,7 @@ static berth_status run_emit(void *user) {
         return berth_status_make(BERTH_NOT_FOUND, "the module has no graph function @main");
     const char **names = result_names(module, main);
     BERTH_TRY(berth_pass_fold(module, main, &(berth_fold_options){.log = job->log}));
+    BERTH_TRY(vm_declare_states(module, main, names));
     vm_builder b = {.module = module, .arena = module->arena};
     BERTH_TRY(vm_function_index(&b, main, &index));
     note_host_work(&b, job->log);
@@ -319,22 +330,24 @@ static berth_status run_emit(void *user) {
     berth_vm_port *outputs =
         ports_of(module, graph, root->results.data, root->results.count, "output_kinds");
     for (uint32_t i = 0; i < root->results.count; ++i) outputs[i].name = names[i];
-    berth_vm_program program = {
-        .name = berth_module_str(module, module->name),
-        .functions = b.functions.data,
-        .function_count = b.functions.count,
-        .constants = b.constants.data,
-        .constant_count = b.constants.count,
-        .segments = b.segment_pieces.data,
-        .segment_count = b.segment_pieces.count,
-        .host_operations = b.host_pieces.data,
-        .host_operation_count = b.host_pieces.count,
-        .messages = b.messages.data,
-        .message_count = b.messages.count,
-        .inputs = ports_of(module, graph, root->params.data, root->params.count, "input_kinds"),
-        .input_count = root->params.count,
-        .outputs = outputs,
-        .output_count = root->results.count};
+    berth_vm_port *inputs =
+        ports_of(module, graph, root->params.data, root->params.count, "input_kinds");
+    set_states(module, main, inputs, root->params.count);
+    berth_vm_program program = {.name = berth_module_str(module, module->name),
+                                .functions = b.functions.data,
+                                .function_count = b.functions.count,
+                                .constants = b.constants.data,
+                                .constant_count = b.constants.count,
+                                .segments = b.segment_pieces.data,
+                                .segment_count = b.segment_pieces.count,
+                                .host_operations = b.host_pieces.data,
+                                .host_operation_count = b.host_pieces.count,
+                                .messages = b.messages.data,
+                                .message_count = b.messages.count,
+                                .inputs = inputs,
+                                .input_count = root->params.count,
+                                .outputs = outputs,
+                                .output_count = root->results.count};
     *job->code =
         (berth_vm_code){.program = berth_arena_copy(module->arena, &program, sizeof(program)),
                         .segments = b.segments.data,

@@ -78,6 +78,7 @@ static void scan_io(scan *s, const berth_program_io *list, uint32_t count) {
     ADD_FORM(s, count);
     for (uint32_t i = 0; i < count; ++i) {
         ADD_FORM(s, list[i].tensor);
+        ADD_FORM(s, list[i].continues);
         add_text(s, list[i].name);
     }
 }

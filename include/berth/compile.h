@@ -94,6 +94,15 @@ BERTH_API int berth_compiler_strategy_at(uint32_t index, const char **out_name,
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_specialisation(berth_compiler *compiler,
                                                                         const char *specialisation);
 
+// For programs of executor "vm": declares state, "INPUT=OUTPUT": an input whose value is that output of the
+// run before. A * in both stands for the same text: "past_key_values.*=present.*" is every layer's cache. An
+// output that is its input with more rows after it (one Concat) grows where it is, without a copy: its
+// dimensions need bounds then, which say how much memory is set aside. Others have their input's shape. A
+// program runs with state after berth_dynamic_keep_states, and as before without. Errors (no such port,
+// another shape, no bounds) show when a model is compiled.
+BERTH_API BERTH_MUST_USE berth_status berth_compiler_add_state(berth_compiler *compiler,
+                                                               const char *state);
+
 // Gives a dimension of the model an extent, by its name or as "INPUT.AXIS". Errors: OUT_OF_RANGE a
 // negative extent. (That the model has no such dimension shows when it is compiled.)
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim(berth_compiler *compiler,

@@ -52,6 +52,30 @@ BERTH_API BERTH_MUST_USE berth_status berth_dynamic_run(berth_dynamic *dynamic,
                                                         const berth_tensor *inputs,
                                                         uint32_t input_count,
                                                         berth_results **out_results);
+// ---- state ----
+//
+// A program may declare inputs whose value is an output of the run before (berth_compiler_add_state), as a
+// decoder's cache is. From berth_dynamic_keep_states on it keeps them: an input that is left out (element
+// type BERTH_DTYPE_NONE, no data) is what the run before gave for it, and at first zeros of its fixed
+// dimensions and of the least of its bounds; one that is given takes its place. Outputs that are state have
+// no item in the results. A cache that is its input with more rows after it grows in its own memory, of the
+// most rows that its bounds allow, and is not copied. A run that fails leaves all state as it was.
+
+// The output that is the value of input `index` in the next run; UINT32_MAX: the input is no state.
+BERTH_API uint32_t berth_dynamic_state_output(const berth_dynamic *dynamic, uint32_t index);
+// Errors: INVALID_ARGUMENT the model declares none; UNSUPPORTED it is no program (models that compile as they
+// run keep none); OUT_OF_MEMORY.
+BERTH_API BERTH_MUST_USE berth_status berth_dynamic_keep_states(berth_dynamic *dynamic);
+// All state is as before the first run.
+BERTH_API void berth_dynamic_reset_states(berth_dynamic *dynamic);
+// A copy of what is kept for input `index`: results of one output, which is the caller's to free, and empty
+// where nothing is kept yet. Errors: OUT_OF_MEMORY.
+BERTH_API BERTH_MUST_USE berth_status berth_dynamic_get_state(const berth_dynamic *dynamic,
+                                                              uint32_t index,
+                                                              berth_results **out_results);
+// Bytes of state that the last run had to copy: 0 where all of it grew in place.
+BERTH_API uint64_t berth_dynamic_copied_bytes(const berth_dynamic *dynamic);
+
 // Makes a run under way on another thread end with CANCELLED; when none is, the next one. Thread-safe.
 BERTH_API void berth_dynamic_cancel(berth_dynamic *dynamic);
 

@@ -106,6 +106,12 @@ berth_status berth_eval__concat(berth_eval_context *ctx) {
     return BERTH_OK;
 }
 
+berth_status berth_eval__append(berth_eval_context *ctx) {
+    if (ctx->op->input_count == 2) return berth_eval__concat(ctx);
+    return berth_status_make(BERTH_UNSUPPORTED,
+                             "what the cache has is in the memory of a run, not in the module");
+}
+
 // Extents of the parts: the operand `split`, or equal parts with a smaller last one.
 static berth_status split_sizes(const berth_eval_context *ctx, int64_t extent, int64_t *out_sizes) {
     const berth_tensor *split = berth_eval__optional(ctx, 1);

@@ -304,6 +304,13 @@ berth_status berth_infer__concat(berth_infer *x) {
     return BERTH_OK;
 }
 
+// With one operand, what the cache has before it is not seen: its type was inferred with two.
+berth_status berth_infer__append(berth_infer *x) {
+    if (x->op->input_count == 2) return berth_infer__concat(x);
+    berth_infer__set_type(x, 0, x->graph->values.data[x->op->outputs[0]].type);
+    return BERTH_OK;
+}
+
 // Without sizes: equal parts, the last one smaller when the extent does not divide (Split-18).
 static int64_t equal_part(int64_t extent, uint32_t parts, uint32_t index) {
     int64_t size = (extent + parts - 1) / parts;

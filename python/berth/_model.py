@@ -60,10 +60,17 @@ class Model:
     One with control flow, or with shapes that depend on data, runs by parts (docs/vm.md), on one thread at a time; outputs
     that are sequences are lists then.
     Any number of threads may call it: each call uses a session of its own, with memory of its own.
+
+    With `states`, inputs that are outputs of the call before need not be given, and such outputs are not among the results:
+        decoder = berth.load("decoder.onnx", dims={"batch": 1, "seq": 1, "past": (0, 127), "total": "past+1"},
+                             states=["past_key_values.*=present.*"])
+        logits = decoder.run({"input_ids": token, ...})["logits"]     # one call after the other
+        decoder.reset()                                               # another text
     """
 
     def __init__(self, model, target=None, dims=None, constants=None, pins=(), max_shapes=None, threads=0, profile=False,
-                 devices=None, folder=None, progress=None, message=None, fallbacks=(), initializers=None, _as_inputs=(), **options):
+                 devices=None, folder=None, progress=None, message=None, fallbacks=(), states=None, initializers=None,
+                 _as_inputs=(), **options):
         self._lock = threading.Lock()
         self._dynamic = None  # for all shapes: once the model needs it, or has seen several
         self._dynamic_lock = threading.Lock()
@@ -79,12 +86,20 @@ class Model:
         self._given_max_shapes = max_shapes
         self.overridable = []
         self._overridden = {}  # by names of initializers that calls give: a model that has these as inputs
+        self._states = {}  # input: output
         self._program = _open_program(model, options.get("limits"))
         if self._program:
+            if states not in (None, True, False):
+                raise BerthError("INVALID_ARGUMENT", "a program has the states that it was built with: give states=True")
             self._check_no_compile_options()
+        elif states:
+            self._program = self._compile_with(states)
+        if self._program:
             self.inputs, self.outputs = self._program.inputs, self._program.outputs
             if self._program.executor == "vm":
                 self._dynamic = self._program.load_dynamic(threads)
+            if states:
+                self._keep_states()
             return
         info = ModelInfo(model, folder, options.get("limits"), initializers)
         self._as_inputs = [port for port in info.overridable if port.name in _as_inputs]
@@ -104,6 +119,39 @@ class Model:
                 return
             self._variants[self._key([port.shape for port in self.inputs])] = variant
             self.outputs = variant.program.outputs
+
+    def _compile_with(self, states):
+        """A program for all values within bounds, which keeps these states."""
+        if states is True:
+            raise BerthError("INVALID_ARGUMENT", 'states of a model are a list of "INPUT=OUTPUT", as "past.*=present.*"')
+        compiler = self._compiler()
+        for text in [states] if isinstance(states, str) else states:
+            compiler.add_state(text)
+        compiler.set("executor", "vm")
+        return compiler.compile(self._source, self._folder)
+
+    def _keep_states(self):
+        if self._dynamic is None:
+            raise BerthError("INVALID_ARGUMENT", "the program was built without states")
+        self._states = self._dynamic.keep_states()
+        self.outputs = [port for port in self.outputs if port.name not in self._states.values()]
+
+    def reset(self):
+        """Forgets all state: the next call begins anew."""
+        with self._dynamic_lock:
+            self._dynamic.reset_states()
+
+    def state(self, name):
+        """A copy of the state that the next call takes for this input; None before the first call."""
+        if name not in self._states:
+            raise BerthError("NOT_FOUND", f'no input "{name}" is state; there is {", ".join(sorted(self._states)) or "none"}')
+        with self._dynamic_lock:
+            return self._dynamic.state(name)
+
+    @property
+    def copied_bytes(self):
+        """Bytes of state that the last call had to copy: 0 where it grew in place."""
+        return self._dynamic.copied_bytes if self._states else 0
 
     def _check_no_compile_options(self):
         target, dims, constants, pins, _, _, options = self._compile_options
@@ -268,12 +316,13 @@ class Model:
                 raise BerthError("NOT_FOUND", f'no input is named "{name}"; there is {", ".join(names) or "none"}')
             if name in names[:len(args)]:
                 raise BerthError("INVALID_ARGUMENT", f'input "{name}" is given twice')
-        missing = [name for name in names[len(args):] if name not in named]
+        missing = [name for name in names[len(args):] if name not in named and name not in self._states]
         if missing or len(args) > len(names):
             raise BerthError("INVALID_ARGUMENT", f'the inputs are {", ".join(names) or "none"}; ' +
                              (f'missing: {", ".join(missing)}' if missing else f"{len(args)} were given"))
-        values = list(args) + [named[name] for name in names[len(args):]]
-        return [_arrays.as_array(value, port) for value, port in zip(values, self.inputs)]
+        values = list(args) + [named.get(name) for name in names[len(args):]]
+        return [None if value is None and port.name in self._states else _arrays.as_array(value, port)
+                for value, port in zip(values, self.inputs)]
 
     def _with_inputs(self, names):
         """The model with these initializers as inputs besides its own."""
@@ -309,7 +358,9 @@ class Model:
         if isinstance(variant, Dynamic):
             wanted, ports = zip(*[by_name[name] for name in variant.inputs]) if variant.inputs else ((), ())
             with self._dynamic_lock, _watched(watch, variant):
-                return variant.run(wanted, ports)
+                results = variant.run(wanted, ports)
+                kept = set(self._states.values())
+                return [result for name, result in zip(variant.outputs, results) if name not in kept]
         with self._lock:
             session = variant.free.pop() if variant.free else None
         session = session or Session(variant.program, **self._settings)
@@ -397,6 +448,8 @@ def load(model, target=None, **options):
     pins:       ["PATTERN=DEVICE"]: where nodes run
     max_shapes: compile each combination of input shapes for itself, and keep this many; else from the third on all share
                 code, and a new one costs no run of the C compiler, mostly
+    states:     ["INPUT=OUTPUT", ...]: inputs that are outputs of the call before, and are kept (Model); "past.*=present.*" is
+                one for each text that the * stands for. Of a program that was built with states: True
     threads:    of the processor per session; 0 = all cores
     progress, message: functions called while compiling
     limits:     of what is read, "bytes=64MiB,items=10000,depth=50,time=5s" (docs/limits.md); for who does not trust a file

@@ -350,8 +350,9 @@ class Dynamic:
 
     def run(self, arrays, ports):
         """One result per output: an array, a dict for a map, a list of these for a sequence, None for an empty optional
-        value."""
-        held = [_arrays.tensor_of(array, _arrays.dtype_number(port)) for array, port in zip(arrays, ports)]
+        value. An array that is None is state, which is kept (keep_states)."""
+        held = [_native.Tensor() if array is None else _arrays.tensor_of(array, _arrays.dtype_number(port))
+                for array, port in zip(arrays, ports)]
         tensors = (_native.Tensor * max(1, len(arrays)))(*held)
         results = Handle(lambda out: run.berth_dynamic_run(self._handle.pointer, tensors, len(arrays), out),
                          run.berth_results_free)
@@ -374,6 +375,26 @@ class Dynamic:
     def cancel(self):
         """Makes a run on another thread end with BerthError CANCELLED."""
         run.berth_dynamic_cancel(self._handle.pointer)
+
+    def keep_states(self):
+        """From here on. Gives {input: output} of what is state."""
+        run.berth_dynamic_keep_states(self._handle.pointer)
+        outputs = [run.berth_dynamic_state_output(self._handle.pointer, i) for i in range(len(self.inputs))]
+        return {name: self.outputs[k] for name, k in zip(self.inputs, outputs) if k < len(self.outputs)}
+
+    def reset_states(self):
+        run.berth_dynamic_reset_states(self._handle.pointer)
+
+    def state(self, name):
+        """A copy of what is kept for an input; None before the first run."""
+        index = self.inputs.index(name)
+        results = Handle(lambda out: run.berth_dynamic_get_state(self._handle.pointer, index, out), run.berth_results_free)
+        return self._item(results, 0, 0) if run.berth_results_item_count(results.pointer, 0) else None
+
+    @property
+    def copied_bytes(self):
+        """Of state, that the last run had to copy."""
+        return run.berth_dynamic_copied_bytes(self._handle.pointer)
 
 
 class Compiler:
@@ -404,6 +425,10 @@ class Compiler:
     def add_specialisation(self, text):
         """For executor "vm": values of open dimensions and of inputs that are one integer, "N=1,N=8" or "N=1..8"."""
         _native.compiler().berth_compiler_add_specialisation(self._handle.pointer, text.encode())
+
+    def add_state(self, text):
+        """For executor "vm": an input whose value is an output of the run before, "past.*=present.*"."""
+        _native.compiler().berth_compiler_add_state(self._handle.pointer, text.encode())
 
     def set_dim(self, name, extent):
         """`extent`: a number, the least and the most that it may be, or an expression: "past+1"."""

@@ -105,9 +105,9 @@ static void make_constants_and_io(maker *m) {
             constants[p->constant_count++] =
                 (berth_program_constant){i, random_bytes(m, (size_t)p->tensors[i].size_bytes)};
         if (usage != BERTH_POOL_IO) continue;
-        if (pick(m, 2)) inputs[p->input_count++] = (berth_program_io){name_of(m, "in", i), i};
+        if (pick(m, 2)) inputs[p->input_count++] = (berth_program_io){name_of(m, "in", i), i, 0};
         if (p->input_count == 0 || inputs[p->input_count - 1].tensor != i || pick(m, 4) == 0)
-            outputs[p->output_count++] = (berth_program_io){name_of(m, "out", i), i};
+            outputs[p->output_count++] = (berth_program_io){name_of(m, "out", i), i, 0};
     }
     p->constants = constants;
     p->inputs = inputs;

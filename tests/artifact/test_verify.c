@@ -61,9 +61,9 @@ static void make_memory(sample *s) {
     static const float data[6];
     s->constants[0] = (berth_program_constant){3, data};
     s->constants[1] = (berth_program_constant){4, data};
-    s->inputs[0] = (berth_program_io){"a", 0};
-    s->inputs[1] = (berth_program_io){"b", 1};
-    s->outputs[0] = (berth_program_io){"y", 2};
+    s->inputs[0] = (berth_program_io){"a", 0, 0};
+    s->inputs[1] = (berth_program_io){"b", 1, 0};
+    s->outputs[0] = (berth_program_io){"y", 2, 0};
 }
 
 static void make_code(sample *s) {
@@ -243,6 +243,9 @@ Test(artifact_verify, copies_read_stores) {
 
 // Each case breaks the sample with one statement and expects this text in the message.
 #define CASES(X)                                                                                   \
+    X(s.inputs[0].continues = 1, "inputs[0]: layout")                                              \
+    X(s.outputs[0].continues = 1, "outputs[0]: layout")                                            \
+    X(s.tensors[2].layout = "AB8a6b", "inputs and outputs are row-major")                          \
     X(s.program.devices = NULL, "devices: missing")                                                \
     X(s.program.executor = "other", "executor \"other\"")                                          \
     X(s.program.name = NULL, "name")                                                               \

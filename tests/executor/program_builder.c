@@ -131,14 +131,14 @@ uint32_t builder_constant(builder *b, uint32_t device, const float *values, uint
 uint32_t builder_input(builder *b, uint32_t cpu_device, const char *name, uint32_t count) {
     uint32_t tensor = add_tensor(b, cpu_device, BERTH_POOL_IO, count);
     berth_vec_push(b->arena, &b->inputs,
-                   (berth_program_io){berth_arena_strdup(b->arena, name), tensor});
+                   (berth_program_io){berth_arena_strdup(b->arena, name), tensor, 0});
     return tensor;
 }
 
 uint32_t builder_output(builder *b, uint32_t cpu_device, const char *name, uint32_t count) {
     uint32_t tensor = add_tensor(b, cpu_device, BERTH_POOL_IO, count);
     berth_vec_push(b->arena, &b->outputs,
-                   (berth_program_io){berth_arena_strdup(b->arena, name), tensor});
+                   (berth_program_io){berth_arena_strdup(b->arena, name), tensor, 0});
     return tensor;
 }
 

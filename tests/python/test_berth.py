@@ -564,6 +564,38 @@ class Programs(unittest.TestCase):
             with open(path, "rb") as file, Fails(self, "OUT_OF_RANGE", "bytes=1024"):
                 berth.load(file.read(), limits="bytes=1KiB")
 
+    def test_states(self):
+        """A cache that the model keeps, beside one that the caller passes on."""
+        text = '''module "m"
+graph @main(%past: f32[2,past,3], %row: f32[2,1,3]) {bounds = "past=0..5"} {
+  %present = concat(%past, %row) {axis = 1}
+  %axis = constant() {value = i64[1] (1)}: i64[1]
+  %y = reduce_sum(%present, %axis) {keepdims = 0}
+  return %y, %present
+}
+'''
+        rows = np.arange(36, dtype=np.float32).reshape(6, 2, 1, 3)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.txt")
+            with open(path, "w") as file:
+                file.write(text)
+            model = berth.load(path, states=["past=present"])
+            self.assertEqual([port.name for port in model.outputs], ["y"])
+            self.assertIsNone(model.state("past"))
+            for count in (6, 2):
+                model.reset()
+                for i in range(count):
+                    np.testing.assert_array_equal(model(row=rows[i]), rows[:i + 1].sum(0)[:, 0])
+                    self.assertEqual(model.copied_bytes, 0)
+                np.testing.assert_array_equal(model.state("past"), np.concatenate(rows[:count], 1))
+            whole = np.concatenate(rows[:3], 1)
+            np.testing.assert_array_equal(model.run({"past": whole, "row": rows[3]})["y"], rows[:4].sum(0)[:, 0])
+            self.assertEqual(model.copied_bytes, whole.nbytes)
+            with Fails(self, "NOT_FOUND", "row"):
+                model.state("row")
+            with Fails(self, "INVALID_ARGUMENT", "row"):
+                model.run({"past": whole})
+
     def test_two_devices(self):
         if "opencl:0" not in [device.device for device in berth.devices()]:
             self.skipTest("no OpenCL device")
