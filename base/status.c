@@ -132,7 +132,7 @@ const char *berth_status_message(berth_status status) {
 }
 
 const char *berth_status_file(berth_status status) {
-    return status ? status->file : "";
+    return status && status->file ? status->file : "";
 }
 
 int berth_status_line(berth_status status) {

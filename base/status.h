@@ -19,7 +19,12 @@
     __attribute__((format(printf, format_index, first_argument)))
 
 // Makes a status. The message is printf-formatted, one sentence without a final newline.
-#define berth_status_make(code, ...) berth_status_make_at((code), __FILE__, __LINE__, __VA_ARGS__)
+#ifdef BERTH_NO_SOURCE_PLACES  // a library that only runs programs: 5 KB of 300
+#define BERTH_STATUS__PLACE NULL, 0
+#else
+#define BERTH_STATUS__PLACE __FILE__, __LINE__
+#endif
+#define berth_status_make(code, ...) berth_status_make_at((code), BERTH_STATUS__PLACE, __VA_ARGS__)
 BERTH_MUST_USE berth_status berth_status_make_at(berth_code code, const char *file, int line,
                                                  const char *format, ...) BERTH_PRINTF(4, 5);
 BERTH_MUST_USE berth_status berth_status_make_at_v(berth_code code, const char *file, int line,

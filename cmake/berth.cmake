@@ -39,6 +39,7 @@ int main(void) { return 0; }" BERTH_LOADER_READS_PACKED_RELOCATIONS)
   endif()
   target_compile_options(berth_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
     -fno-semantic-interposition)  # the library is linked with -Bsymbolic-functions
+  target_compile_options(berth_flags INTERFACE -fno-plt)  # calls go through the table of addresses, without a piece of code for each
   # Tables aligned as the ABI asks, not as vectors would like: gaps between them.
   include(CheckCCompilerFlag)
   check_c_compiler_flag(-malign-data=abi BERTH_ALIGNS_DATA_AS_ABI)
@@ -49,7 +50,7 @@ int main(void) { return 0; }" BERTH_LOADER_READS_PACKED_RELOCATIONS)
   include(CheckIPOSupported)
   check_ipo_supported(RESULT BERTH_LINKS_AS_ONE OUTPUT ipo_log LANGUAGES C)
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${BERTH_LINKS_AS_ONE})
-  target_compile_definitions(berth_flags INTERFACE BERTH_NO_BUILT_IN_TAGS)
+  target_compile_definitions(berth_flags INTERFACE BERTH_NO_BUILT_IN_TAGS BERTH_NO_SOURCE_PLACES)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")  # with -Os it sees texts cut that are meant to be
     target_compile_options(berth_flags INTERFACE -Wno-format-truncation)
     # Objects of the static form that other compilers and linkers take, too.

@@ -29,7 +29,7 @@ static const unsigned kind_traits[] = {
 };
 
 #ifdef BERTH_NO_BUILT_IN_TAGS  // a library that only runs programs: nothing in it describes targets to people
-#define DOC(doc) NULL
+#define DOC(doc)
 #else
 #define DOC(doc) doc
 #endif
@@ -39,8 +39,10 @@ static const berth_target_attribute_facts attributes[] = {
 #include "target/kinds.def"
 };
 
-static const size_t offsets[] = {
-#define ATTRIBUTE(name, type, kinds, least, most, doc) BERTH_TARGET__NO_MEMBER,
+#define NO_OFFSET UINT16_MAX
+_Static_assert(sizeof(berth_target) < NO_OFFSET, "offsets of members in 16 bits");
+static const uint16_t offsets[] = {
+#define ATTRIBUTE(name, type, kinds, least, most, doc) NO_OFFSET,
 #define FIELD(name, type, kinds, least, most, doc) offsetof(berth_target, name),
 #include "target/kinds.def"
 };
@@ -96,11 +98,12 @@ const berth_target_attribute_facts *berth_target__attribute(const char *name) {
 }
 
 size_t berth_target__attribute_offset(const berth_target_attribute_facts *facts) {
-    return offsets[facts - attributes];
+    uint16_t offset = offsets[facts - attributes];
+    return offset == NO_OFFSET ? BERTH_TARGET__NO_MEMBER : offset;
 }
 
 int64_t *berth_target__int_member(berth_target *target, const berth_target_attribute_facts *facts) {
-    size_t offset = offsets[facts - attributes];
+    size_t offset = berth_target__attribute_offset(facts);
     if (facts->type != BERTH_TARGET_INT || offset == BERTH_TARGET__NO_MEMBER) return NULL;
     return (int64_t *)(void *)((char *)target + offset);
 }

@@ -47,9 +47,11 @@ typedef enum berth_target_attribute_type {
 typedef struct berth_target_attribute_facts {
     const char *name;
     berth_target_attribute_type type;
-    uint32_t kinds;      // bit (1 << berth_device_kind) for each kind that has it
-    double least, most;  // of numbers, inclusive
-    const char *doc;     // NULL in a library that only runs programs
+    uint32_t kinds;             // bit (1 << berth_device_kind) for each kind that has it
+    double least, most;         // of numbers, inclusive
+#ifndef BERTH_NO_BUILT_IN_TAGS  // not in a library that only runs programs
+    const char *doc;
+#endif
 } berth_target_attribute_facts;
 
 const berth_target_attribute_facts *berth_target_attribute_table(uint32_t *out_count);
