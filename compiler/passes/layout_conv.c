@@ -381,11 +381,15 @@ static double share_of_zeros(const berth_window *w, int i) {
     return (double)zeros / (double)(w->kernel[i] * w->output[i]);
 }
 
+// Of floats, which may lie at any address.
 static bool all_finite(const berth_tensor *tensor) {
     int64_t count = berth_tensor_element_count(tensor);
-    for (int64_t i = 0; i < count; ++i)
-        if (!isfinite(berth_tensor_get_f64(tensor, i))) return false;
-    return true;
+    for (int64_t i = 0; i < count && tensor->dtype == BERTH_DTYPE_F32; ++i) {
+        float value;
+        memcpy(&value, (const char *)tensor->data + (size_t)i * sizeof(value), sizeof(value));
+        if (!isfinite(value)) return false;
+    }
+    return tensor->dtype == BERTH_DTYPE_F32;
 }
 
 // Tells schedules of the zeros that the input now has around it (schedule/skip_zeros.h), where they take
