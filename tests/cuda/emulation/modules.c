@@ -37,8 +37,16 @@ static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
 cuda_result cuModuleUnload(cuda_module module) {
     BEGIN();
     emulated_wait_for_streams();
+    char path[32];
     dlclose(module->library);
-    close(module->fd);
+    // What the loader keeps all the same (thread-local objects do that) keeps its name: another library
+    // of that name would be this one.
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", module->fd);
+    void *kept = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (kept)
+        dlclose(kept);
+    else
+        close(module->fd);
     free(module);
     BEGIN_IN_CONTEXT();
     return CUDA_OK;
