@@ -42,8 +42,7 @@ class Step(NamedTuple):
     name: str
     op: str
     device: str
-    @property
-    def copied_bytes(self) -> int: ...
+    copied_bytes: int
     start: float
     duration: float
 
@@ -272,7 +271,8 @@ class Model:
                  message: Optional[Callable[[str], object]] = None, fallbacks: Sequence[Union[str, Mapping[str, Any]]] = (),
                  states: Union[None, bool, str, Sequence[str]] = None, initializers: Optional[Mapping[str, _Value]] = None,
                  _as_inputs: Collection[str] = (), **options: Any) -> None: ...
-    copied_bytes: int
+    @property
+    def copied_bytes(self) -> int: ...
     def reset(self) -> None: ...
     def state(self, name: str) -> Any: ...
     # One output; a tuple where the model has several.
