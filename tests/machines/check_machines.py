@@ -9,6 +9,7 @@ import tempfile
 
 MACHINES = ["qualcomm/sm8650", "nvidia/jetson-agx-orin-64gb", "arm/rasp5", "aws/g4dn.12xlarge", "nvidia/dgx-a100",
             "nvidia/dgx-h100", "nvidia/dgx-h100-x2", "st/nucleo-h743zi"]
+HAND_OVER_MS = 0.025  # of devices whose costs were not measured (docs/costs.md)
 berth = sys.argv[1]
 failures = []
 
@@ -26,14 +27,15 @@ def run(*arguments):
 
 
 def memories_of(target):
-    """Capacity of each memory, and operations per second of all devices at best."""
+    """Capacity of each memory, operations per second of all devices at best, and whether devices share a memory."""
     peak = sum(max(device["target"].get("peak_flops", {"f32": 0}).values()) for device in target["devices"])
-    return {memory["name"]: memory["capacity_bytes"] for memory in target["memories"]}, peak
+    shared = any(len(memory["reached_by"]) > 1 for memory in target["memories"])
+    return {memory["name"]: memory["capacity_bytes"] for memory in target["memories"]}, peak, shared
 
 
 def check_pair(path, model, machine):
     name = f"{model['model']} on {machine}:"
-    capacities, peak = memories_of(run("target", "show", machine))
+    capacities, peak, shared = memories_of(run("target", "show", machine))
     options = [str(path), "--target", machine, "--strategy", "auto", "--costs", "none", "-q"]
     plan, simulation = run("plan", *options), run("simulate", *options)
     if model["weight_bytes"] > sum(capacities.values()):
@@ -59,7 +61,9 @@ def check_pair(path, model, machine):
     busy = [resource["busy_ms"] for resource in simulation["resources"]]
     total = simulation["total_ms"]
     check(total >= least_ms and total >= max(busy) * (1 - 1e-9), name, "simulated", total)
-    check(total <= sum(busy) * (1 + 1e-9), name, "simulated", total, "with nothing busy")
+    # Nothing is busy only while a device is woken by another one of its memory: for each event, at either end.
+    waking = 2 * HAND_OVER_MS * len(simulation["events"]) if shared else 0
+    check(total <= sum(busy) * (1 + 1e-9) + waking, name, "simulated", total, "with nothing busy")
     return (f"{name} predicted {plan['predicted_ms']:.4g} ms (gap {100 * objective['gap']:.3g} %), simulated {total:.4g} ms, "
             f"{len({o['device'] for o in plan['operations']})} devices, {len(plan['copies'])} copies")
 
