@@ -1,4 +1,5 @@
 #include "compiler/schedule/plain_columns.h"
+#include "compiler/schedule/plain_index.h"
 
 #include <string.h>
 
@@ -252,14 +253,6 @@ static void choose_strip(berth_plain_sum *s) {
 }
 
 // ---- building -----------------------------------------------------------------------------------
-
-static berth_expr add(berth_tfn *fn, berth_expr a, berth_expr b) {
-    return berth_tfn_binary(fn, BERTH_BINARY_ADD, a, b);
-}
-
-static berth_expr times(berth_tfn *fn, berth_expr a, int64_t factor) {
-    return berth_tfn_binary(fn, BERTH_BINARY_MUL, a, berth_tfn_index(fn, factor));
-}
 
 // Position in the loops [from, count) of the sum, `vars` in place of their own.
 static berth_expr flat(const berth_plain_sum *s, int from, const berth_nest *with) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "compiler/schedule/plain_columns.h"
+#include "compiler/schedule/plain_index.h"
 #include "compiler/schedule/policy_cpu.h"
 
 #define MOST_COLUMNS 5  // as many as a register tile takes
@@ -79,18 +80,6 @@ bool berth_plain__has_float_strip(berth_tfn *fn, const berth_nest *nest, bool sm
 }
 
 // ---- building -----------------------------------------------------------------------------------
-
-static berth_expr var(berth_tfn *fn, berth_var v) {
-    return berth_tfn_var_ref(fn, v);
-}
-
-static berth_expr add(berth_tfn *fn, berth_expr a, berth_expr b) {
-    return berth_tfn_binary(fn, BERTH_BINARY_ADD, a, b);
-}
-
-static berth_expr times(berth_tfn *fn, berth_expr a, int64_t factor) {
-    return berth_tfn_binary(fn, BERTH_BINARY_MUL, a, berth_tfn_index(fn, factor));
-}
 
 // Where an element of the sum is in a strip of columns, by the loops `loops` and column `c`.
 static berth_expr in_columns(const floats *f, const berth_nest *loops, berth_expr c) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "compiler/schedule/plain_columns.h"
+#include "compiler/schedule/plain_index.h"
 #include "compiler/schedule/policy_cpu.h"
 
 #define STRIP_LIMIT_BYTES 1024
@@ -106,18 +107,6 @@ static void choose_sizes(windows *v) {
 }
 
 // ---- building -----------------------------------------------------------------------------------
-
-static berth_expr var(berth_tfn *fn, berth_var v) {
-    return berth_tfn_var_ref(fn, v);
-}
-
-static berth_expr add(berth_tfn *fn, berth_expr a, berth_expr b) {
-    return berth_tfn_binary(fn, BERTH_BINARY_ADD, a, b);
-}
-
-static berth_expr times(berth_tfn *fn, berth_expr a, int64_t factor) {
-    return berth_tfn_binary(fn, BERTH_BINARY_MUL, a, berth_tfn_index(fn, factor));
-}
 
 static berth_expr *new_map(berth_tfn *fn) {
     return berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
