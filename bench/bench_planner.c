@@ -134,13 +134,13 @@ static void make_calls(bench *b) {
 
 // ---- measuring ----------------------------------------------------------------------------------
 
-static void after_phase(void *user, const char *phase) {
+static void after_stage(void *user, const berth_plan_stage *stage) {
     bench *b = user;
     double now_s = cpu_seconds(), ms = (now_s - b->last_s) * 1e3;
-    printf(", \"%s_ms\": %.2f", phase, ms);
-    static const char *const parts[] = {"nodes", "hard", "support", "place"};
+    printf(", \"%s_ms\": %.2f", stage->name, ms);
+    static const char *const parts[] = {"nodes", "hard", "pins", "support", "place"};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i)
-        if (strcmp(parts[i], phase) == 0) b->constraints_ms += ms;
+        if (strcmp(parts[i], stage->name) == 0) b->constraints_ms += ms;
     b->last_s = cpu_seconds();
 }
 
@@ -189,8 +189,8 @@ static void measure(const char *shape, uint32_t count) {
                .options = {.target = target,
                            .cost = {.time_ns = time_ns},
                            .explain = true,
-                           .after_phase = after_phase}};
-    b.options.phase_user = &b;
+                           .after_stage = after_stage}};
+    b.options.stage_user = &b;
     must(berth_arena_try(arena, run, &b));
     berth_arena_destroy(arena);
 }

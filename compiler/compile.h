@@ -168,7 +168,7 @@ typedef struct berth_memory_report {
     // The largest live sum, over all memories: every value by itself in the order of the model;
     // with results over operands; with parts inside wholes; in the order found.
     uint64_t plain_bytes, in_place_bytes, views_bytes, ordered_bytes;
-    uint32_t in_place_count;     // results that take over an operand's bytes
+    uint32_t in_place_count;     // results written over an operand
     uint32_t removed_steps;      // concatenations, splits and slices that need no step
     uint64_t removed_bytes;      // that these would have copied
     uint64_t order_bound_bytes;  // no order has a lower peak; 0: order kept, not looked at

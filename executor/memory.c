@@ -13,7 +13,7 @@ static bool host_visible(const berth_session *session, uint32_t device) {
     return berth_device_get_info(session->devices[device].device)->memories[0].host_visible;
 }
 
-static bool used_in_place(const berth_session *session, uint32_t pool) {
+static bool is_borrowed(const berth_session *session, uint32_t pool) {
     const berth_program_pool *p = &session->program->pools[pool];
     if (p->usage == BERTH_POOL_STORE) return true;
     return p->usage == BERTH_POOL_CONSTANT && host_visible(session, p->device) &&
@@ -46,7 +46,7 @@ static bool is_lent(const berth_session *session, uint32_t pool) {
 static void use_base_pool(berth_session *session, uint32_t index) {
     const berth_program_pool *pool = &session->program->pools[index];
     session->pools[index] = session->options.base->pools[index];
-    session->in_place_bytes[pool->device] += pool->size_bytes;
+    session->borrowed_bytes[pool->device] += pool->size_bytes;
 }
 
 static berth_status allocate_pool(berth_session *session, uint32_t index) {
@@ -73,7 +73,7 @@ static berth_status allocate_pools(berth_session *session) {
             use_base_pool(session, i);
             continue;
         }
-        if (used_in_place(session, i)) continue;
+        if (is_borrowed(session, i)) continue;
         berth_status status = berth_executor__is_shared(session, i)
                                   ? berth_executor__share_pool(session, i)
                                   : allocate_pool(session, i);
@@ -101,7 +101,7 @@ static berth_status wrap_constant(berth_session *session, uint32_t index) {
         berth_status status = berth_buffer_import(device, data.mutable_pointer, tensor->size_bytes,
                                                   &session->roots[index]);
         if (!status) {
-            if (!store) session->in_place_bytes[pool->device] += tensor->size_bytes;
+            if (!store) session->borrowed_bytes[pool->device] += tensor->size_bytes;
             return BERTH_OK;
         }
         if (store || berth_status_code(status) != BERTH_UNSUPPORTED) return status;
@@ -230,7 +230,7 @@ berth_status berth_executor__allocate(berth_session *session) {
     session->pools = berth_arena_new_array(session->arena, berth_buffer *, program->pool_count);
     session->roots = berth_arena_new_array(session->arena, berth_buffer *, program->constant_count);
     session->tensors = berth_arena_new_array(session->arena, berth_buffer *, program->tensor_count);
-    session->in_place_bytes =
+    session->borrowed_bytes =
         berth_arena_new_array(session->arena, uint64_t, program->device_count);
     bool any_shared = false;
     for (uint32_t i = 0; i < program->pool_count; ++i)

@@ -30,7 +30,7 @@ void berth_executor__make_reports(berth_session *session) {
         report->kind = program->devices[d].kind;
         const berth_device *device = session->devices[d].device;
         report->physical_name = device ? berth_device_get_info(device)->name : "not used";
-        report->in_place_bytes = session->in_place_bytes[d];
+        report->borrowed_bytes = session->borrowed_bytes[d];
     }
     count_memory(session);
     for (uint32_t i = 0; i < program->step_count; ++i) {
@@ -85,7 +85,7 @@ void berth_session_get_report(berth_session *session, berth_session_report *out_
     for (uint32_t d = 0; d < program->device_count; ++d)
         if (session->devices[d].device)
             session->device_reports[d].peak_bytes =
-                berth_device_peak_bytes(session->devices[d].device) + session->in_place_bytes[d];
+                berth_device_peak_bytes(session->devices[d].device) + session->borrowed_bytes[d];
     for (uint32_t i = 0; i < program->step_count; ++i)
         out_report->copied_bytes += session->step_reports[i].copied_bytes;
 }

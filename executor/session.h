@@ -162,9 +162,9 @@ typedef struct berth_session_device_report {
     uint64_t constant_bytes;
     uint64_t io_bytes;
     uint64_t
-        in_place_bytes;  // part of constant_bytes used where the program has it, without a copy
+        borrowed_bytes;  // part of constant_bytes used where the program has it, without a copy
     // What the physical device had allocated at most at any one time (berth_device_peak_bytes), with
-    // in_place_bytes: measured, where memory_bytes is planned. Kernels' own memory for threads counts.
+    // borrowed_bytes: measured, where memory_bytes is planned. Kernels' own memory for threads counts.
     uint64_t peak_bytes;
 } berth_session_device_report;
 

@@ -82,7 +82,7 @@ struct berth_session {
     BERTH_VEC(berth_session_segments) segments;  // of shared pools
     berth_buffer **roots;      // per constant: its own buffer where the pool is used in place
     berth_buffer **tensors;    // NULL where nothing binds the tensor
-    uint64_t *in_place_bytes;  // per device
+    uint64_t *borrowed_bytes;  // per device
     berth_tensor *inputs;
     berth_tensor *outputs;
     berth_session_movable *input_movables;  // of run_with.c

@@ -34,14 +34,14 @@ static berth_status check(const berth_memory_order_problem *p) {
         if (p->edges[i].before >= p->edges[i].after) return bad("edge", i, "it goes backwards");
     }
     BERTH_TRY(check_buffers(p));
-    for (uint32_t i = 0; i < p->takeover_count; ++i) {
-        const berth_memory_order_takeover *t = &p->takeovers[i];
+    for (uint32_t i = 0; i < p->in_place_count; ++i) {
+        const berth_memory_order_in_place *t = &p->in_place[i];
         if (t->node >= p->node_count || t->from >= p->buffer_count || t->to >= p->buffer_count)
-            return bad("take-over", i, "its node or a buffer does not exist");
+            return bad("in-place pair", i, "its node or a buffer does not exist");
         if (t->from == t->to || p->buffers[t->from].size_bytes != p->buffers[t->to].size_bytes)
-            return bad("take-over", i, "it needs two buffers of equal size");
+            return bad("in-place pair", i, "it needs two buffers of equal size");
         if (p->buffers[t->to].users[0] != t->node)
-            return bad("take-over", i, "the node is not the first one to touch the result");
+            return bad("in-place pair", i, "the node is not the first one to touch the result");
     }
     return BERTH_OK;
 }
@@ -114,8 +114,8 @@ static void cut_part(berth_arena *arena, const berth_memory_order_problem *p, ui
     out->predecessors = lists_of(arena, out->node_count, &backwards);
     pair_list from = {0};
     pair_list to = {0};
-    for (uint32_t i = 0; i < p->takeover_count; ++i) {
-        berth_memory_order_takeover t = p->takeovers[i];
+    for (uint32_t i = 0; i < p->in_place_count; ++i) {
+        berth_memory_order_in_place t = p->in_place[i];
         if (t.node < first || t.node >= end) continue;
         // A buffer that no node of the part touches cannot end here.
         uint32_t last = p->buffers[t.from].users[p->buffers[t.from].user_count - 1];
@@ -235,14 +235,14 @@ static void group_problem(berth_arena *arena, const gluing *g, berth_memory_orde
             if (count == 0 || users[count - 1] != users[i]) users[count++] = users[i];
         buffers[b] = (berth_memory_order_buffer){p->buffers[b].size_bytes, users, count};
     }
-    berth_memory_order_takeover *takeovers =
-        berth_arena_new_array(arena, berth_memory_order_takeover, p->takeover_count);
-    for (uint32_t i = 0; i < p->takeover_count; ++i) {
-        takeovers[i] = p->takeovers[i];
-        takeovers[i].node = g->group[takeovers[i].node];
+    berth_memory_order_in_place *in_place =
+        berth_arena_new_array(arena, berth_memory_order_in_place, p->in_place_count);
+    for (uint32_t i = 0; i < p->in_place_count; ++i) {
+        in_place[i] = p->in_place[i];
+        in_place[i].node = g->group[in_place[i].node];
     }
-    out->takeovers = takeovers;
-    out->takeover_count = p->takeover_count;
+    out->in_place = in_place;
+    out->in_place_count = p->in_place_count;
 }
 
 // ---- parts --------------------------------------------------------------------------------------

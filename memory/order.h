@@ -28,11 +28,11 @@ typedef struct berth_memory_order_buffer {
 
 // At `node`, `to` may take over the bytes of `from`: where `node` is the last one to touch `from`
 // and the first one to touch `to`, both together need their size once. Equal sizes; the other users
-// of `to` depend on `node`. A buffer takes part in at most one take-over on either side of it;
+// of `to` depend on `node`. A buffer takes part in at most one such pair on either side of it;
 // earlier entries go first.
-typedef struct berth_memory_order_takeover {
+typedef struct berth_memory_order_in_place {
     uint32_t node, from, to;
-} berth_memory_order_takeover;
+} berth_memory_order_in_place;
 
 typedef struct berth_memory_order_problem {
     uint32_t node_count;
@@ -40,8 +40,8 @@ typedef struct berth_memory_order_problem {
     uint32_t edge_count;
     const berth_memory_order_buffer *buffers;
     uint32_t buffer_count;
-    const berth_memory_order_takeover *takeovers;
-    uint32_t takeover_count;
+    const berth_memory_order_in_place *in_place;
+    uint32_t in_place_count;
 } berth_memory_order_problem;
 
 typedef struct berth_memory_order {
@@ -76,7 +76,7 @@ BERTH_MUST_USE berth_status berth_memory_order_solve(berth_arena *arena,
                                                      berth_memory_order *out_order);
 
 // The peak of a given order (a permutation of the nodes), by definition. O(nodes + touches +
-// take-overs). Inside berth_arena_try.
+// pairs in place). Inside berth_arena_try.
 uint64_t berth_memory_order_peak(berth_arena *arena, const berth_memory_order_problem *problem,
                                  const uint32_t *nodes);
 

@@ -19,7 +19,7 @@ static bool ends_with(const order_part *part, const uint64_t *done, uint32_t buf
     return true;
 }
 
-// Whether a take-over of the node before number `index` concerns one of its two buffers.
+// Whether an in-place pair of the node before number `index` concerns one of its two buffers.
 static bool is_taken(const order_part *part, uint32_t first, uint32_t index, const bool *applied) {
     for (uint32_t i = first; i < index; ++i)
         if (applied[i - first] &&

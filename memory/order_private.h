@@ -21,7 +21,7 @@ typedef struct order_part {
     bool *after;           // a node after the part touches it
     order_lists users;     // per buffer
     order_lists touches;   // per node
-    order_lists from;      // per node: take-overs, from buffer from.items[i]
+    order_lists from;      // per node: pairs in place, from buffer from.items[i]
     uint32_t *to;          // to buffer to[i]
     uint64_t base_bytes;   // live all the time, touched by no node of the part
     uint64_t begin_bytes;  // live when the part begins

@@ -1,4 +1,4 @@
-// Stage 0: @main is bound to the host, what calls it is not. Where the module itself calls @main
+// Stage border: @main is bound to the host, what calls it is not. Where the module itself calls @main
 // (recursion), its body becomes a function of its own, which all these calls call, and @main only
 // calls that: parameters and results of a call agree with the callee's, and the recursion stays on
 // the devices that its body is on.

@@ -1,4 +1,4 @@
-// Stage 3, first part: the strategy. `default` leaves everything to the rules (place.c); the others
+// Stage choose: the strategy. `default` leaves everything to the rules (place.c); the others
 // solve the placement problem of @main (placement.h) and decide its free classes, so that the rules
 // only complete what the problem does not hold (called functions, annotations' contexts). Every
 // plan is then valued in the same problem.
@@ -126,7 +126,7 @@ static berth_status rules_start(const berth_planner_state *state, uint32_t *out_
                                 bool *out_found) {
     const berth_placement *placement = state->choice->placement;
     berth_plan_options options = *state->options;
-    options.after_phase = NULL;
+    options.after_stage = NULL;
     options.strategy = NULL;
     berth_planner_state rules = {.module = state->module,
                                  .main = state->main,
@@ -553,7 +553,8 @@ static berth_status value_choice(berth_planner_state *state, berth_plan *plan) {
     return BERTH_OK;
 }
 
-berth_status berth_planner__value(berth_planner_state *state, berth_plan *plan) {
+berth_status berth_planner__value(berth_planner_state *state) {
+    berth_plan *plan = state->plan;
     plan->strategy = berth_arena_strdup(state->arena, strategy_of(state));
     plan->objective = berth_arena_strdup(state->arena, objective_of(state));
     plan->found_by = "default";

@@ -1,4 +1,4 @@
-// What stage 4 knows of one function's copies (private to planner/): copies.c finds them, weave.c
+// What stage copies knows of one function's copies (private to planner/): copies.c finds them, weave.c
 // writes them into the graph.
 #ifndef BERTH_PLANNER_COPIER_H_
 #define BERTH_PLANNER_COPIER_H_

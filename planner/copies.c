@@ -1,4 +1,4 @@
-// Stage 4: a device_copy for every change of device, once per (value, destination), at the nearest
+// Stage copies: a device_copy for every change of device, once per (value, destination), at the nearest
 // point that dominates its uses (but outside of loops, where the value comes from outside).
 // Constants are not copied: each device that uses one gets its own, uploaded when the program is
 // opened. Annotations and copies with equal ends vanish; copies that were written out serve every

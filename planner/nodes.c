@@ -1,4 +1,4 @@
-// Stage 1: the nodes of the constraint system.
+// Stage nodes: the nodes of the constraint system.
 #include "ir/tensor/function.h"
 #include "planner/stages.h"
 

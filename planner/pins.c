@@ -1,4 +1,4 @@
-// Stage 2: pins of the configuration and the command line, as constraints. A pin says where an
+// Stage pins: pins of the configuration and the command line, as constraints. A pin says where an
 // operation runs, not where its neighbours do: its edges to them are left out of the soft phase.
 #include <string.h>
 

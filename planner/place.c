@@ -1,4 +1,4 @@
-// Stage 3: placement. What operators cannot do, soft edges in source order, then defaults.
+// Stages support and place: what operators cannot do, soft edges in source order, then defaults.
 #include <string.h>
 
 #include "planner/stages.h"

@@ -1,6 +1,5 @@
 // The planner: decides on which device of a MultiTarget every operation of a module runs, and
-// inserts the copies. Numbered stages, one visible pipeline (planner.c): 1 nodes · 2 hard
-// constraints, pins, operators' support · 3 placement (a strategy) · 4 copies.
+// inserts the copies, in stages (berth_plan_stage_at; the table is in planner.c).
 //
 // After it, every operation's and value's `device` attribute is set, device_copy operations mark
 // every change of device, and running it again changes nothing. docs/planner.md explains it with
@@ -22,6 +21,15 @@ typedef enum berth_cost_figure {
     BERTH_COST_MEASURED,      // of the same work on such a device
 } berth_cost_figure;
 const char *berth_cost_figure_name(berth_cost_figure figure);  // "measured"
+
+// A stage of the planner.
+typedef struct berth_plan_stage {
+    const char *name;            // "place"
+    const char *reads, *writes;  // for people: "the devices", "the module: copies, devices"
+} berth_plan_stage;
+
+// In the order in which they run, which is also that of docs/planner.md; NULL after the last.
+const berth_plan_stage *berth_plan_stage_at(uint32_t index);
 
 // A memory on a device's chip that an operation works in while it runs there.
 typedef struct berth_plan_buffer {
@@ -73,9 +81,9 @@ typedef struct berth_plan_options {
     // Parameters and results of `main` are in host memory, whatever the rules say: copies are
     // inserted at the borders. For execution.
     bool host_bound;
-    // (optional) Called after every phase ("nodes", "hard", "place", ...), to measure them.
-    void (*after_phase)(void *user, const char *phase);
-    void *phase_user;
+    // (optional) Called after every stage, to measure them.
+    void (*after_stage)(void *user, const berth_plan_stage *stage);
+    void *stage_user;
 } berth_plan_options;
 
 // Search nodes of a plan by default: well below a second for models of a few hundred operations.

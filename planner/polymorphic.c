@@ -360,7 +360,7 @@ berth_status berth_planner__split(berth_planner_families *families,
                                   const berth_planner_state *state, berth_arena *arena,
                                   bool *out_split) {
     berth_plan_options options = *state->options;
-    options.after_phase = NULL;
+    options.after_stage = NULL;
     splitter s = {
         .families = families,
         .arena = arena,

@@ -1,4 +1,4 @@
-// Stage 0: a projection of an annotated tuple is the annotated projection, so that only the field
+// Stage project: a projection of an annotated tuple is the annotated projection, so that only the field
 // that is used gets copied. Linear.
 #include "planner/stages.h"
 
@@ -35,7 +35,7 @@ static void wrap(projector *p, berth_op_id get, berth_op_id annotation) {
 }
 
 // Puts the projections made at the end of a region in front of what they are for.
-static void put_in_place(const projector *p, berth_region *region) {
+static void sort_in(const projector *p, berth_region *region) {
     berth_arena *arena = p->module->arena;
     berth_op_id *ops =
         berth_arena_copy(arena, region->ops.data, region->ops.count * sizeof(berth_op_id));
@@ -70,7 +70,7 @@ static void project_function(berth_module *module, berth_func_id function) {
     bool *touched = berth_arena_new_array(module->arena, bool, graph->regions.count + 1);
     for (uint32_t i = 0; i < p.outer.count; ++i) {
         berth_region_id region = graph->ops.data[p.outer.data[i]].region;
-        if (!touched[region]) put_in_place(&p, &graph->regions.data[region]);
+        if (!touched[region]) sort_in(&p, &graph->regions.data[region]);
         touched[region] = true;
     }
 }

@@ -1,4 +1,4 @@
-// Stage 2: what every kind of expression demands (the table in docs/planner.md).
+// Stage hard: what every kind of expression demands (the table in docs/planner.md).
 #include "ir/tensor/function.h"
 #include "planner/stages.h"
 

@@ -26,7 +26,7 @@ typedef struct solution {
 // What the rules make of the module as it is now.
 static berth_status solve(specialiser *s, solution *out) {
     berth_plan_options *options = berth_arena_copy(s->arena, s->state->options, sizeof(*options));
-    options->after_phase = NULL;
+    options->after_stage = NULL;
     options->strategy = NULL;
     *out = (solution){.state = {.module = s->state->module,
                                 .main = s->state->main,

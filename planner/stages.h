@@ -50,6 +50,9 @@ typedef struct berth_planner_state {
     const char *unable_why;  // of the first
     bool changed;  // a device or scope was decided, or a copy made, that the module did not have
     berth_planner_choice *choice;  // choice.c; NULL = placed by the rules, without a prediction
+    berth_op_id *ops;              // of main's root region, before copies were made
+    uint32_t op_count;
+    berth_plan *plan;  // report.c
 } berth_planner_state;
 
 // Parameters of a lowered function: those that calls pass and those that they get. An `inout` is
@@ -138,18 +141,18 @@ const char *const *berth_planner__chain(const berth_planner_reasons *reasons, ui
 berth_plan *berth_planner__report(berth_planner_state *state, const berth_op_id *ops,
                                   uint32_t op_count);
 
-// ---- stages ----
-// 0 projections (project.c): tuple_get(on_device(t)) becomes on_device(tuple_get(t)).
+// ---- stages (planner.c has the table, with their names and their order) ----
+// project (project.c): tuple_get(on_device(t)) becomes on_device(tuple_get(t)).
 void berth_planner__project(berth_module *module);
-// 0 calls of @main within the module, which is bound to the host, go to a copy of it (border.c).
+// border (border.c): calls of @main within the module, which is bound to the host, go to a copy.
 void berth_planner__separate_border(berth_module *module, berth_func_id main);
-// Instances of functions, where more than one are allowed (specialise.c).
+// specialise (specialise.c): instances of functions, where more than one are allowed.
 berth_status berth_planner__specialise(berth_planner_state *state);
-// 1 nodes (nodes.c): one per value, operation and result.
+// nodes (nodes.c): one per value, operation and result.
 void berth_planner__nodes(berth_planner_state *state);
-// 2 hard constraints (rules.c), pins (pins.c) and what operators cannot do (place.c).
+// hard (rules.c), pins (pins.c), and support (place.c): what operators cannot do.
 berth_status berth_planner__hard(berth_planner_state *state);
-// Its parts: what is of no graph function, then each graph function.
+// Parts of hard and pins: what is of no graph function, then each graph function.
 berth_status berth_planner__hard_start(berth_planner_state *state);
 berth_status berth_planner__hard_function(berth_planner_state *state, berth_func_id function);
 berth_status berth_planner__pins(berth_planner_state *state);
@@ -157,16 +160,15 @@ berth_status berth_planner__pin_function(berth_planner_state *state, berth_func_
 berth_status berth_planner__support(berth_planner_state *state);
 // Whether memory scopes occur, in what was read or in lowered functions (planner.c).
 bool berth_planner__names_scopes(const berth_module *module);
-// All of 1 and 2 (planner.c).
+// From nodes to support (planner.c).
 berth_status berth_planner__constrain(berth_planner_state *state);
-// 3 placement: what a strategy decides (choice.c), then the rules (place.c): what the default
-// device cannot run, soft edges in source order, defaults.
+// choose (choice.c): what a strategy decides. place (place.c), the rules: what the default device
+// cannot run, soft edges in source order, defaults.
 berth_status berth_planner__choose(berth_planner_state *state);
 berth_status berth_planner__place(berth_planner_state *state);
-// 4 copies (copies.c): inserts device_copy operations and records devices.
+// copies (copies.c): inserts device_copy operations and records devices.
 berth_status berth_planner__copies(berth_planner_state *state);
-
-// 5 what the strategies' model says of the result (choice.c, rejected.c).
-berth_status berth_planner__value(berth_planner_state *state, berth_plan *plan);
+// value (choice.c, rejected.c): what the strategies' model says of the result, in `state->plan`.
+berth_status berth_planner__value(berth_planner_state *state);
 
 #endif  // BERTH_PLANNER_STAGES_H_

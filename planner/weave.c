@@ -1,4 +1,4 @@
-// Stage 4, second half: writes the copies that copies.c found into the graph and records every
+// Stage copies, second half: writes the copies that copies.c found into the graph and records every
 // device as an attribute.
 #include <string.h>
 

@@ -69,8 +69,8 @@ static berth_status write_files(berth_arena *arena, const char *folder,
 }
 
 // The finished folder takes the place of what is there.
-static berth_status put_in_place(berth_arena *arena, const char *made, const char *folder,
-                                 const listing *old, bool there) {
+static berth_status move_there(berth_arena *arena, const char *made, const char *folder,
+                               const listing *old, bool there) {
     const char *aside = berth_arena_printf(arena, "%s.old", made);
     if (there && rename(folder, aside) != 0) return io_error("replace the folder", folder);
     if (rename(made, folder) != 0) {
@@ -116,7 +116,7 @@ static berth_status write_body(void *user) {
     const char *temporary = NULL;
     BERTH_TRY(make_beside(arena, folder, &temporary));
     berth_status status = write_files(arena, temporary, call->files, call->count);
-    if (!status) status = put_in_place(arena, temporary, folder, &old, there);
+    if (!status) status = move_there(arena, temporary, folder, &old, there);
     if (status) remove_folder(arena, temporary, &made);
     return status;
 }

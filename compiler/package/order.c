@@ -24,7 +24,7 @@ typedef struct orderer {
     access_list *lists;  // per storage
     BERTH_VEC(berth_memory_order_edge) edges;
     BERTH_VEC(berth_memory_order_buffer) buffers;
-    BERTH_VEC(berth_memory_order_takeover) takeovers;
+    BERTH_VEC(berth_memory_order_in_place) in_place;
     uint32_t *buffer_of;  // per storage, BERTH_NO_INDEX
 } orderer;
 
@@ -107,19 +107,19 @@ static void put_before(orderer *o, access_list *list, const access first[2]) {
 // Where a result is an output, an operand that only it reads can be there too, in every order.
 static void move_to_outputs(orderer *o) {
     berth_packager *p = o->p;
-    for (uint32_t i = p->reuses.count; i-- > 0;) {
-        const berth_reuse *reuse = &p->reuses.data[i];
-        uint32_t node = o->node_of[reuse->step];
+    for (uint32_t i = p->in_place.count; i-- > 0;) {
+        const berth_in_place_step *pair = &p->in_place.data[i];
+        uint32_t node = o->node_of[pair->step];
         uint64_t from_offset = 0;
         uint64_t to_offset = 0;
-        uint32_t from = find_root(o, reuse->from, &from_offset);
-        uint32_t to = find_root(o, reuse->to, &to_offset);
+        uint32_t from = find_root(o, pair->from, &from_offset);
+        uint32_t to = find_root(o, pair->to, &to_offset);
         const access_list *list = &o->lists[from];
         if (node == BERTH_NO_INDEX || p->storages.data[to].usage != BERTH_POOL_IO ||
             p->storages.data[from].usage != BERTH_POOL_WORKSPACE ||
             p->storages.data[from].place != p->storages.data[to].place || list->items.count != 2 ||
-            list->items.data[1].node != node || !is_whole(o, reuse->to, to, to_offset) ||
-            !is_whole(o, reuse->from, from, from_offset) ||
+            list->items.data[1].node != node || !is_whole(o, pair->to, to, to_offset) ||
+            !is_whole(o, pair->from, from, from_offset) ||
             p->storages.data[to].size_bytes != p->storages.data[from].size_bytes ||
             o->lists[to].items.data[0].node != node)
             continue;
@@ -130,24 +130,24 @@ static void move_to_outputs(orderer *o) {
     }
 }
 
-static void add_takeovers(orderer *o) {
+static void add_in_place(orderer *o) {
     berth_packager *p = o->p;
-    for (uint32_t i = 0; i < p->reuses.count; ++i) {
-        const berth_reuse *reuse = &p->reuses.data[i];
-        uint32_t node = o->node_of[reuse->step];
+    for (uint32_t i = 0; i < p->in_place.count; ++i) {
+        const berth_in_place_step *pair = &p->in_place.data[i];
+        uint32_t node = o->node_of[pair->step];
         uint64_t from_offset = 0;
         uint64_t to_offset = 0;
-        uint32_t from = find_root(o, reuse->from, &from_offset);
-        uint32_t to = find_root(o, reuse->to, &to_offset);
+        uint32_t from = find_root(o, pair->from, &from_offset);
+        uint32_t to = find_root(o, pair->to, &to_offset);
         if (node == BERTH_NO_INDEX || from == to || o->buffer_of[from] == BERTH_NO_INDEX ||
-            o->buffer_of[to] == BERTH_NO_INDEX || !is_whole(o, reuse->from, from, from_offset) ||
-            !is_whole(o, reuse->to, to, to_offset) ||
+            o->buffer_of[to] == BERTH_NO_INDEX || !is_whole(o, pair->from, from, from_offset) ||
+            !is_whole(o, pair->to, to, to_offset) ||
             p->storages.data[from].size_bytes != p->storages.data[to].size_bytes ||
             p->storages.data[from].place != p->storages.data[to].place ||
             o->lists[to].items.data[0].node != node)
             continue;
-        berth_memory_order_takeover takeover = {node, o->buffer_of[from], o->buffer_of[to]};
-        berth_vec_push(o->arena, &o->takeovers, takeover);
+        berth_memory_order_in_place whole = {node, o->buffer_of[from], o->buffer_of[to]};
+        berth_vec_push(o->arena, &o->in_place, whole);
     }
 }
 
@@ -170,8 +170,8 @@ static berth_status solve(orderer *o, uint32_t node_count, berth_memory_order *o
                                           .edge_count = o->edges.count,
                                           .buffers = o->buffers.data,
                                           .buffer_count = o->buffers.count,
-                                          .takeovers = o->takeovers.data,
-                                          .takeover_count = o->takeovers.count};
+                                          .in_place = o->in_place.data,
+                                          .in_place_count = o->in_place.count};
     BERTH_TRY(berth_memory_order_solve(o->arena, &problem, 0, out_order));
     uint32_t *steps = berth_arena_new_array(o->p->arena, uint32_t, node_count);
     for (uint32_t i = 0; i < node_count; ++i) steps[i] = o->step_of[out_order->nodes[i]];
@@ -198,7 +198,7 @@ berth_status berth_packager__find_order(berth_packager *p, const berth_sharing *
         add_edges(&o, &o.lists[i]);
         add_buffer(&o, i);
     }
-    add_takeovers(&o);
+    add_in_place(&o);
     berth_status status = solve(&o, node_count, out_order);
     berth_arena_destroy(o.arena);
     return status;

@@ -192,13 +192,13 @@ static uint32_t buffer_tensor(berth_packager *p, const berth_unit *unit, uint32_
     return tensors[buf];
 }
 
-static void add_reuses(berth_packager *p, const berth_unit *unit, uint32_t kernel,
-                       const uint32_t *tensors) {
+static void add_in_place(berth_packager *p, const berth_unit *unit, uint32_t kernel,
+                         const uint32_t *tensors) {
     for (uint32_t i = 0; i < unit->in_place_count; ++i) {
         const berth_in_place *pair = &unit->in_place[i];
         if (pair->nest != kernel) continue;
-        berth_reuse reuse = {p->steps.count, tensors[pair->from], tensors[pair->to]};
-        berth_vec_push(p->arena, &p->reuses, reuse);
+        berth_in_place_step step = {p->steps.count, tensors[pair->from], tensors[pair->to]};
+        berth_vec_push(p->arena, &p->in_place, step);
     }
 }
 
@@ -247,7 +247,7 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
         uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, kernel->buffer_count);
         for (uint32_t i = 0; i < kernel->buffer_count; ++i)
             bindings[i] = buffer_tensor(p, unit, device, kernel->buffers[i], tensors);
-        add_reuses(p, unit, k, tensors);
+        add_in_place(p, unit, k, tensors);
         const char *name = berth_loc_names(p->module, op.loc, false, p->arena);
         const char *kind = berth_external_operators(p->module, &op, p->arena);
         if (unit->external && !*name) name = unit->external->label;

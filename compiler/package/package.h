@@ -42,11 +42,11 @@ typedef struct berth_joint {
 } berth_joint;
 
 // At `step`, tensor `to` may be written over tensor `from` (in_place.h).
-typedef struct berth_reuse {
+typedef struct berth_in_place_step {
     uint32_t step;
     uint32_t from;
     uint32_t to;
-} berth_reuse;
+} berth_in_place_step;
 
 typedef struct berth_packager {
     berth_module *module;
@@ -72,7 +72,7 @@ typedef struct berth_packager {
     BERTH_VEC(berth_step_facts) facts;  // per step
     BERTH_VEC(berth_program_kernel) kernels;
     BERTH_VEC(berth_joint) joints;
-    BERTH_VEC(berth_reuse) reuses;  // in order of their steps
+    BERTH_VEC(berth_in_place_step) in_place;  // in order of their steps
     berth_memory_report *report;
 } berth_packager;
 

@@ -127,25 +127,25 @@ static bool share_larger(const berth_packager *p, berth_sharing *s, uint32_t fro
 // Lets the result of a step have the bytes of an operand, where no other step touches these later
 // and none touched the result's place before. A result with a place of its own elsewhere (an
 // output, a part of a whole that is live anyway) takes the operand there. True when it was done.
-static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_reuse *reuse,
-                        bool eager) {
+static bool apply_in_place(const berth_packager *p, berth_sharing *s,
+                           const berth_in_place_step *pair, bool eager) {
     uint64_t from_offset = 0;
     uint64_t to_offset = 0;
-    uint32_t from = root_of_tensor(p, s, reuse->from, &from_offset);
-    uint32_t to = root_of_tensor(p, s, reuse->to, &to_offset);
+    uint32_t from = root_of_tensor(p, s, pair->from, &from_offset);
+    uint32_t to = root_of_tensor(p, s, pair->to, &to_offset);
     const berth_storage *source = &p->storages.data[from];
     const berth_storage *target = &p->storages.data[to];
     if (from == to || source->usage != BERTH_POOL_WORKSPACE ||
         target->usage == BERTH_POOL_CONSTANT || source->place != target->place ||
-        !may_take(p, reuse->from, from, from_offset) || s->last_step[from] != reuse->step ||
-        count_bindings(p, s, reuse->step, from) != 1 ||
-        s->own_first_step[p->storage_of.data[reuse->to]] != reuse->step)
+        !may_take(p, pair->from, from, from_offset) || s->last_step[from] != pair->step ||
+        count_bindings(p, s, pair->step, from) != 1 ||
+        s->own_first_step[p->storage_of.data[pair->to]] != pair->step)
         return false;
-    bool whole = is_whole(p, reuse->to, to, to_offset);
-    if (whole && s->first_step[to] != reuse->step) return false;
-    uint32_t *taken_since = &s->own_first_step[p->storage_of.data[reuse->to]];
+    bool whole = is_whole(p, pair->to, to, to_offset);
+    if (whole && s->first_step[to] != pair->step) return false;
+    uint32_t *taken_since = &s->own_first_step[p->storage_of.data[pair->to]];
     uint32_t taken = s->first_step[from];  // the result's place, for another operand of the step
-    if (p->tensors.data[reuse->from].size_bytes != p->tensors.data[reuse->to].size_bytes) {
+    if (p->tensors.data[pair->from].size_bytes != p->tensors.data[pair->to].size_bytes) {
         if (!whole || target->usage != BERTH_POOL_WORKSPACE || !share_larger(p, s, from, to, eager))
             return false;
         *taken_since = taken;
@@ -158,7 +158,7 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
         *taken_since = taken;
         return true;
     }
-    if (!is_whole(p, reuse->from, from, from_offset)) return false;
+    if (!is_whole(p, pair->from, from, from_offset)) return false;
     if (!whole && target->usage == BERTH_POOL_WORKSPACE && s->first_step[to] > s->first_step[from])
         return false;
     s->into[from] = to;
@@ -170,9 +170,9 @@ static bool apply_reuse(const berth_packager *p, berth_sharing *s, const berth_r
 
 static uint32_t apply_with(const berth_packager *p, berth_sharing *s, bool eager) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < p->reuses.count; ++i)
-        if (!p->facts.data[p->reuses.data[i].step].removed)
-            count += apply_reuse(p, s, &p->reuses.data[i], eager);
+    for (uint32_t i = 0; i < p->in_place.count; ++i)
+        if (!p->facts.data[p->in_place.data[i].step].removed)
+            count += apply_in_place(p, s, &p->in_place.data[i], eager);
     return count;
 }
 
@@ -188,7 +188,7 @@ static uint64_t live_peaks(const berth_packager *p, const berth_sharing *s) {
 }
 
 // One by one as each makes it no worse, or for small memories all, where that ends better.
-static uint32_t apply_reuses(const berth_packager *p, berth_sharing *s) {
+static uint32_t apply_all_in_place(const berth_packager *p, berth_sharing *s) {
     if (p->target->executor != BERTH_EXECUTOR_AOT) return apply_with(p, s, false);
     berth_sharing eager = make_sharing(p, p->arena);
     copy_sharing(p, s, &eager);
@@ -208,7 +208,7 @@ static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_p
     berth_sharing s = make_sharing(p, scratch);
     copy_sharing(p, given, &s);
     find_lifetimes(p, &s);
-    if (in_place) apply_reuses(p, &s);
+    if (in_place) apply_all_in_place(p, &s);
     uint64_t sum = live_peaks(p, &s);
     berth_arena_destroy(scratch);
     return sum;
@@ -304,9 +304,9 @@ static void count_joints(berth_packager *p) {
 
 // ---- entry --------------------------------------------------------------------------------------
 
-static int compare_reuses(const void *left, const void *right) {
-    const berth_reuse *a = left;
-    const berth_reuse *b = right;
+static int compare_in_place(const void *left, const void *right) {
+    const berth_in_place_step *a = left;
+    const berth_in_place_step *b = right;
     if (a->step != b->step) return a->step < b->step ? -1 : 1;
     if (a->from != b->from) return a->from < b->from ? -1 : 1;
     return a->to < b->to ? -1 : a->to > b->to;
@@ -327,14 +327,14 @@ static void permute(berth_packager *p, const uint32_t *order, uint32_t count) {
         p->facts.data[i] = facts[order[i]];
     }
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < p->reuses.count; ++i) {
-        berth_reuse reuse = p->reuses.data[i];
-        if (now_at[reuse.step] == BERTH_NO_INDEX) continue;
-        reuse.step = now_at[reuse.step];
-        p->reuses.data[kept++] = reuse;
+    for (uint32_t i = 0; i < p->in_place.count; ++i) {
+        berth_in_place_step pair = p->in_place.data[i];
+        if (now_at[pair.step] == BERTH_NO_INDEX) continue;
+        pair.step = now_at[pair.step];
+        p->in_place.data[kept++] = pair;
     }
-    p->reuses.count = kept;
-    if (kept > 0) qsort(p->reuses.data, kept, sizeof(*p->reuses.data), compare_reuses);
+    p->in_place.count = kept;
+    if (kept > 0) qsort(p->in_place.data, kept, sizeof(*p->in_place.data), compare_in_place);
 }
 
 static void drop_removed(berth_packager *p) {
@@ -372,7 +372,7 @@ berth_status berth_packager__share_memory(berth_packager *p) {
     p->report->views_bytes = measure(p, &s, true);
     BERTH_TRY(lower_peak_by_order(p, &s));
     find_lifetimes(p, &s);
-    p->report->in_place_count = apply_reuses(p, &s);
+    p->report->in_place_count = apply_all_in_place(p, &s);
     p->report->ordered_bytes = measure(p, &s, false);
     if (p->report->ordered_bytes < p->report->order_bound_bytes)
         p->report->order_bound_bytes = 0;  // a bound where no result is over one of another size

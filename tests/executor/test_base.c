@@ -62,7 +62,7 @@ static void run_at_once(const berth_program *program, const berth_session_option
         berth_session_report report;
         berth_session_get_report(sessions[i], &report);
         cr_assert_eq(report.devices[1].constant_bytes, 4 * count);
-        cr_assert_eq(report.devices[1].in_place_bytes, 4 * count);  // no second time
+        cr_assert_eq(report.devices[1].borrowed_bytes, 4 * count);  // no second time
         cr_assert_eq(report.profiled, options->profile);
     }
     for (int i = 0; i < session_count; ++i)

@@ -176,7 +176,7 @@ Test(session, reports_memory_and_work) {
     cr_assert_eq(cpu->constant_bytes, 512);
     cr_assert_eq(cpu->io_bytes, 1024);
     cr_assert_eq(cpu->memory_bytes, 2048);
-    cr_assert_eq(cpu->in_place_bytes, 400);
+    cr_assert_eq(cpu->borrowed_bytes, 400);
     cr_assert_eq(report.copied_bytes, 0);
     cr_assert_eq(report.run_count, 1);
     cr_assert(report.profiled);
@@ -375,7 +375,7 @@ Test(session, constants_are_used_in_place_or_copied) {
         for (int i = 0; i < count; ++i) cr_assert_eq(y[i], (float)(3 * (5 + i + shift)));
         berth_session_report report;
         berth_session_get_report(session, &report);
-        cr_assert_eq(report.devices[0].in_place_bytes, shift ? 0 : 400);
+        cr_assert_eq(report.devices[0].borrowed_bytes, shift ? 0 : 400);
         berth_session_close(session);
     }
     free(memory);
@@ -392,7 +392,7 @@ Test(session, runs_from_a_file) {
     for (int run = 0; run < 3; ++run) run_affine(session, (float)run);
     berth_session_report report;
     berth_session_get_report(session, &report);
-    cr_assert_eq(report.devices[0].in_place_bytes, 400);  // in the mapped file
+    cr_assert_eq(report.devices[0].borrowed_bytes, 400);  // in the mapped file
     berth_session_close(session);
     unlink(path);
 }

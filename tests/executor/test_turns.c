@@ -62,7 +62,7 @@ static uint64_t pool_bytes(const berth_program *program, berth_pool_usage usage)
 static uint64_t peak_bytes(berth_session *session) {
     berth_session_report report;
     berth_session_get_report(session, &report);
-    return report.devices[0].peak_bytes - report.devices[0].in_place_bytes;
+    return report.devices[0].peak_bytes - report.devices[0].borrowed_bytes;
 }
 
 static void open_two(int64_t milliseconds, berth_session **sessions) {

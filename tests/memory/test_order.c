@@ -61,8 +61,8 @@ static uint64_t peak_of(const berth_memory_order_problem *p, const uint32_t *nod
         }
         for (uint32_t at = first[b]; at <= last[b]; ++at) live[at] += p->buffers[b].size_bytes;
     }
-    for (uint32_t i = 0; i < p->takeover_count; ++i) {
-        const berth_memory_order_takeover *t = &p->takeovers[i];
+    for (uint32_t i = 0; i < p->in_place_count; ++i) {
+        const berth_memory_order_in_place *t = &p->in_place[i];
         uint32_t at = position[t->node];
         if (last[t->from] != at || first[t->to] != at || given[t->from] || taken[t->to]) continue;
         given[t->from] = taken[t->to] = true;
@@ -121,7 +121,7 @@ typedef struct builder {
     berth_memory_order_edge edges[most_lists * 4];
     berth_memory_order_buffer buffers[most_lists];
     uint32_t users[most_lists][most_nodes];
-    berth_memory_order_takeover takeovers[most_lists];
+    berth_memory_order_in_place in_place[most_lists];
 } builder;
 
 static void add_edge(builder *b, uint32_t before, uint32_t after) {
@@ -144,7 +144,7 @@ static void use(builder *b, uint32_t buffer, uint32_t node) {
 static builder *start(uint32_t nodes) {
     builder *b = berth_arena_new(arena, builder);
     b->p = (berth_memory_order_problem){
-        .node_count = nodes, .edges = b->edges, .buffers = b->buffers, .takeovers = b->takeovers};
+        .node_count = nodes, .edges = b->edges, .buffers = b->buffers, .in_place = b->in_place};
     return b;
 }
 
@@ -166,8 +166,8 @@ static builder *random_graph(uint64_t seed, uint32_t nodes, uint32_t reach) {
             if (made[other] == UINT32_MAX) continue;
             use(b, made[other], node);
             if (made[node] != UINT32_MAX && b->buffers[made[other]].size_bytes == size)
-                b->takeovers[b->p.takeover_count++] =
-                    (berth_memory_order_takeover){node, made[other], made[node]};
+                b->in_place[b->p.in_place_count++] =
+                    (berth_memory_order_in_place){node, made[other], made[node]};
         }
         if (random_next(&state) % 6 == 0) add_buffer(b, 1 + random_next(&state) % 5, node);
         if (random_next(&state) % 5 == 0) {
@@ -275,18 +275,18 @@ Test(memory_order, sources_wait_for_their_use) {
 }
 
 // A chain in which every value takes the place of the one before it needs one of them.
-Test(memory_order, takeovers_of_a_chain) {
+Test(memory_order, in_place_along_a_chain) {
     builder *b = start(5);
     uint32_t previous = add_buffer(b, 64, 0);
     for (uint32_t i = 1; i < 5; ++i) {
         uint32_t next = add_buffer(b, 64, i);
         use(b, previous, i);
         add_edge(b, i - 1, i);
-        b->takeovers[b->p.takeover_count++] = (berth_memory_order_takeover){i, previous, next};
+        b->in_place[b->p.in_place_count++] = (berth_memory_order_in_place){i, previous, next};
         previous = next;
     }
     cr_expect_eq(solve(&b->p, 0).peak_bytes, 64);
-    b->p.takeover_count = 0;
+    b->p.in_place_count = 0;
     cr_expect_eq(solve(&b->p, 0).peak_bytes, 128);
 }
 
@@ -323,7 +323,7 @@ Test(memory_order, malformed) {
     b = start(3);
     add_buffer(b, 4, 0);
     add_buffer(b, 8, 1);
-    b->takeovers[0] = (berth_memory_order_takeover){1, 0, 1};
-    b->p.takeover_count = 1;
-    expect_error(&b->p, "take-over 0: it needs two buffers of equal size");
+    b->in_place[0] = (berth_memory_order_in_place){1, 0, 1};
+    b->p.in_place_count = 1;
+    expect_error(&b->p, "in-place pair 0: it needs two buffers of equal size");
 }
