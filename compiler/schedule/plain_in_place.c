@@ -39,6 +39,9 @@ static bool read_accesses(both *b) {
                                store.index_count);
     return is_plain_buffer(fn, b->from, BERTH_ROLE_IN) &&
            is_plain_buffer(fn, b->to, BERTH_ROLE_OUT) &&
+           // Strides are compared in elements.
+           berth_dtype_size_bytes(fn->bufs.data[b->from].dtype) ==
+               berth_dtype_size_bytes(fn->bufs.data[b->to].dtype) &&
            fn->bufs.data[b->from].memory_scope == fn->bufs.data[b->to].memory_scope;
 }
 
@@ -90,8 +93,7 @@ static bool windows_fit(both *b, int high, int wide) {
 bool berth_plain__may_stage(berth_plain_sum *s, int high, int wide, berth_buf *out_from,
                             berth_buf *out_to) {
     both b = {.s = s};
-    if (!read_accesses(&b) || s->fn->bufs.data[b.from].dtype != s->fn->bufs.data[b.to].dtype)
-        return false;
+    if (!read_accesses(&b)) return false;
     *out_from = b.from;
     *out_to = b.to;
     return high < 0 ? columns_fit(&b) : windows_fit(&b, high, wide);

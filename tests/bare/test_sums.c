@@ -286,6 +286,26 @@ Test(bare_sums, pointwise_layers_write_over_what_they_read) {
     berth_arena_destroy(arena);
 }
 
+// A result of floats, four times as long as the bytes that it is computed from, is not written over those that are
+// still to be read, though both have as many elements.
+Test(bare_sums, floats_are_not_written_over_bytes) {
+    berth_arena *arena = NULL;
+    int64_t seed = 3;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, "module \"m\"\ngraph @main(%v0: u8[1,4,12,8]) {\n"
+                            "  %scale = constant() {value = f32[] (150.0)}\n"
+                            "  %zero = constant() {value = u8[] (3)}\n"
+                            "  %pads = constant() {value = i64[8] (0, 0, 1, 1, 0, 0, 1, 1)}\n");
+    add_layer(&text, 0, 4, 12, &seed);
+    add_constant(&text, "w1", "i8[4,12,1,1]", 48, &seed);
+    berth_strbuf_add(&text, "  %s1 = conv_integer(%v1, %w1)\n  %f1 = cast(%s1) {to = f32}\n"
+                            "  %r1 = relu(%f1)\n  %p = pad(%r1, %pads) {mode = \"reflect\"}\n"
+                            "  return %p\n}\n");
+    arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4");
+    berth_arena_destroy(arena);
+}
+
 // Between two convolutions 9216 bytes, of which every channel becomes larger, so that it cannot be written
 // over them; input (2304) and output (12544) are the caller's. A memory of 27648 bytes, of which 8192 stay
 // free for kernels, has room for half of them.
