@@ -259,7 +259,7 @@ static berth_status run_fuse(berth_module *module, berth_pass_context *context) 
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     const berth_compile_options *options = pipeline_of(context)->options;
-    return berth_fuse(module, main, options->target, !options->no_fusion);
+    return berth_fuse(module, main, options->target, !options->no_fusion, options->small_code);
 }
 
 static berth_status run_find_parts(berth_module *module, berth_pass_context *context) {

@@ -207,7 +207,8 @@ static berth_expr inline_element(berth_lower *c, berth_value_id value, const ber
         if (tensor) return constant_element(c, op, tensor, at);
     }
     const berth_lower_row *row = berth_lower__row(op->kind);
-    if (!row || !row->element) {
+    berth_lower_element_fn element = row && row->element ? row->element : row ? row->sum : NULL;
+    if (!element) {
         berth_lower__fail(c, op, "its value is read before it is computed");
         return num(c, compute, 0);
     }
@@ -222,7 +223,7 @@ static berth_expr inline_element(berth_lower *c, berth_value_id value, const ber
     berth_lower_memo memo = {.value = value, .rank = type->rank};
     memcpy(memo.at, at, (size_t)type->rank * sizeof(*at));
     c->inlined++;
-    memo.expr = row->element(c, op, held->index, at);
+    memo.expr = element(c, op, held->index, at);
     c->inlined--;
     berth_vec_push(c->scratch, &c->memo, memo);
     return memo.expr;

@@ -193,6 +193,8 @@ typedef void (*berth_lower_nest_fn)(berth_lower *c, const berth_op *op);
 typedef struct berth_lower_row {
     berth_lower_element_fn element;
     berth_lower_nest_fn nest;
+    // (optional) one element as loops inside those that are open: for a sum that is read once.
+    berth_lower_element_fn sum;
     bool any_layout;  // the nest follows the layout of its result (berth_lower__grid)
     bool in_buffer;   // the nest updates its results in place: no epilogue
 } berth_lower_row;

@@ -22,6 +22,7 @@ typedef struct job {
     berth_buf *result_bufs;
     bool *done;    // per result: stored
     int8_t *memo;  // per value, of one classification
+    bool *inside;  // per operation of the graph: a sum that is computed where it is read
 } job;
 
 enum { most_ops = 2048 };  // of a function: looking for what reads what recurses over them
@@ -31,9 +32,9 @@ static const berth_op *op_of(const berth_lower *c, berth_value_id value) {
     return id == BERTH_NONE ? NULL : &c->graph->ops.data[id];
 }
 
-static bool is_nest(berth_op_kind kind) {
-    const berth_lower_row *row = berth_lower__row(kind);
-    return row && row->nest;
+static bool is_nest(const job *j, const berth_op *op) {
+    const berth_lower_row *row = berth_lower__row(op->kind);
+    return row && row->nest && !j->inside[op - j->c.graph->ops.data];
 }
 
 // ---- kernels ------------------------------------------------------------------------------------
@@ -83,7 +84,7 @@ static int classify_inner(job *j, const berth_op *anchor, berth_value_id value) 
     if (!op || c->bindings[value].kind == BERTH_LOWER_BUFFER) return none;
     for (uint32_t i = 0; op == anchor && i < op->output_count; ++i)
         if (op->outputs[i] == value) return (int)i;
-    if (is_nest(op->kind)) return not_pointwise;  // a later one
+    if (is_nest(j, op)) return not_pointwise;  // a later one
     int found = none;
     for (uint32_t i = 0; i < op->input_count; ++i) {
         if (!has_in(op, i)) continue;
@@ -109,7 +110,7 @@ static bool reaches(job *j, const berth_op *anchor, berth_value_id value, berth_
     if (value == target) return true;
     const berth_op *op = op_of(&j->c, value);
     if (!op || j->c.bindings[value].kind == BERTH_LOWER_BUFFER) return false;
-    if (is_nest(op->kind)) return false;
+    if (is_nest(j, op)) return false;
     if (j->memo[value]) return j->memo[value] == 2;
     bool found = false;
     for (uint32_t i = 0; i < op->input_count && !found; ++i)
@@ -126,7 +127,7 @@ static bool needed_later(job *j, uint32_t position, berth_value_id target) {
         if (!j->done[r] && reaches(j, anchor, j->results[r], target)) return true;
     for (uint32_t p = position + 1; p < j->op_count; ++p) {
         const berth_op *op = &j->c.graph->ops.data[j->ops[p]];
-        if (!is_nest(op->kind)) continue;
+        if (!is_nest(j, op)) continue;
         for (uint32_t i = 0; i < op->input_count; ++i)
             if (has_in(op, i) && reaches(j, anchor, op->inputs[i], target)) return true;
     }
@@ -292,6 +293,36 @@ static void check_depth(job *j) {
                       BERTH_TFN_MAX_DEPTH);
 }
 
+// What an elementwise operation computes its result of, element by element: an operand that is computed
+// here and read by it alone.
+static berth_value_id pointwise_operand(const job *j, const berth_op *op, const uint32_t *uses) {
+    for (uint32_t i = 0; i < op->input_count; ++i) {
+        if (!has_in(op, i)) continue;
+        const berth_op *made = op_of(&j->c, op->inputs[i]);
+        if (made && made->kind != BERTH_OP_CONSTANT && uses[op->inputs[i]] == 1 &&
+            same_dims(in_type(&j->c, op, i), out_type(&j->c, op, 0)))
+            return op->inputs[i];
+    }
+    return BERTH_NONE;
+}
+
+// Products that one operation reads, once, through elementwise operations alone.
+static void find_inside(job *j) {
+    const berth_graph *graph = j->c.graph;
+    uint32_t *uses = berth_graph_count_uses(graph, j->c.scratch);
+    for (uint32_t i = 0; i < j->op_count; ++i) {
+        const berth_op *op = &graph->ops.data[j->ops[i]];
+        if (!berth_lower_has_sum(op) || !berth_lower_reads_once(j->c.module, graph, op)) continue;
+        berth_value_id value = uses[op->inputs[0]] == 1 ? op->inputs[0] : BERTH_NONE;
+        const berth_op *made = value == BERTH_NONE ? NULL : op_of(&j->c, value);
+        while (made && berth_op_has(made->kind, BERTH_TRAIT_ELEMENTWISE)) {
+            value = pointwise_operand(j, made, uses);
+            made = value == BERTH_NONE ? NULL : op_of(&j->c, value);
+        }
+        if (made && berth_lower_has_sum(made)) j->inside[made - graph->ops.data] = true;
+    }
+}
+
 // The status returned is the context's `failure`.
 static berth_status run(job *j) {
     berth_lower *c = &j->c;
@@ -300,6 +331,7 @@ static berth_status run(job *j) {
     j->result_bufs = berth_arena_new_array(c->scratch, berth_buf, j->result_count + 1);
     j->done = berth_arena_new_array(c->scratch, bool, j->result_count + 1);
     j->memo = berth_arena_new_array(c->scratch, int8_t, c->graph->values.count + 1);
+    j->inside = berth_arena_new_array(c->scratch, bool, c->graph->ops.count + 1);
     if (j->op_count > most_ops)
         return c->failure = berth_status_make(BERTH_UNSUPPORTED,
                                               "a primitive function of %u operations; at most %d",
@@ -308,9 +340,10 @@ static berth_status run(job *j) {
     for (uint32_t i = 0; i < j->op_count && !c->failure; ++i)
         check_op(c, &c->graph->ops.data[j->ops[i]]);
     if (c->failure) return c->failure;
+    find_inside(j);
     berth_vec_push(c->scratch, &c->frames, (berth_lower_frame){.kind = BERTH_LOWER_FRAME_PLAIN});
     for (uint32_t i = 0; i < j->op_count && !c->failure; ++i)
-        if (is_nest(c->graph->ops.data[j->ops[i]].kind)) lower_nest(j, i);
+        if (is_nest(j, &c->graph->ops.data[j->ops[i]])) lower_nest(j, i);
     for (uint32_t r = 0; r < j->result_count && !c->failure; ++r)
         if (!j->done[r]) lower_result(j, r);
     if (!c->failure) check_depth(j);
@@ -406,6 +439,30 @@ berth_status berth_lower_function(berth_module *module, berth_func_id primitive,
         berth_module_function(module, request.created)->removed = true;
     if (!status) *out_tensor_fn = request.created;
     return status;
+}
+
+// ---- sums inside sums ---------------------------------------------------------------------------
+
+bool berth_lower_has_sum(const berth_op *op) {
+    const berth_lower_row *row = berth_lower__row(op->kind);
+    return row && row->sum;
+}
+
+// One column, which all rows share.
+static bool has_one_column(const berth_module *module, const berth_graph *graph,
+                           const berth_op *op) {
+    const berth_type *columns = berth_type_get(module, graph->values.data[op->inputs[1]].type);
+    if (op->kind == BERTH_OP_GEMM && berth_attrs_int(module, &op->attrs, "transB", 0))
+        return columns->dims[0] == 1;
+    return columns->rank == 1 || (columns->rank == 2 && columns->dims[1] == 1);
+}
+
+bool berth_lower_reads_once(const berth_module *module, const berth_graph *graph,
+                            const berth_op *op) {
+    if (berth_lower_has_sum(op)) return has_one_column(module, graph, op);
+    return (op->kind >= BERTH_OP_REDUCE_SUM && op->kind <= BERTH_OP_REDUCE_SUM_SQUARE &&
+            op->kind != BERTH_OP_REDUCE_LOG_SUM_EXP) ||
+           op->kind == BERTH_OP_GLOBAL_AVERAGE_POOL || op->kind == BERTH_OP_GLOBAL_MAX_POOL;
 }
 
 // ---- support ------------------------------------------------------------------------------------

@@ -60,59 +60,79 @@ static void product_names(const product *p, const char **names) {
     if (!p->b_vector && p->rank > 0) names[p->rank - 1] = "j";
 }
 
+static berth_expr product_sum(berth_lower *c, const product *p, const berth_expr *at) {
+    berth_dtype t = out_dtype(c, p->op, 0);
+    berth_buf acc = berth_lower__register(c, "acc", t);
+    berth_lower__set(c, acc, num(c, t, 0));
+    berth_expr k = berth_lower__loop(c, "k", p->k, BERTH_LOOP_SERIAL);
+    berth_expr x_at[BERTH_MAX_RANK];
+    berth_expr y_at[BERTH_MAX_RANK];
+    product_operands(c, p, at, k, x_at, y_at);
+    berth_expr x = in_at(c, p->op, 0, x_at);
+    berth_lower__set(c, acc, x_fma(c, x, in_at(c, p->op, 1, y_at), berth_lower__get(c, acc)));
+    berth_lower__end(c);
+    return berth_lower__get(c, acc);
+}
+
+berth_expr berth_lower__matmul_sum(berth_lower *c, const berth_op *op, uint32_t output,
+                                   const berth_expr *at) {
+    (void)output;
+    product p = describe(c, op, 0, 1);
+    return c->failure ? num(c, out_dtype(c, op, 0), 0) : product_sum(c, &p, at);
+}
+
+// A nest over all elements of a product, `sum` making one.
+static void product_nest(berth_lower *c, const berth_op *op, const char *const *names,
+                         berth_lower_element_fn sum) {
+    berth_lower_grid grid;
+    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = names}, &grid);
+    if (c->failure) return;
+    berth_lower__store(c, op, 0, grid.at, sum(c, op, 0, grid.at));
+    berth_lower__grid_end(c, &grid);
+}
+
 void berth_lower__matmul(berth_lower *c, const berth_op *op) {
     product p = describe(c, op, 0, 1);
     if (c->failure) return;
     const char *names[BERTH_MAX_RANK];
     product_names(&p, names);
-    berth_lower_grid grid;
-    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = names}, &grid);
-    berth_dtype t = out_dtype(c, op, 0);
-    berth_buf acc = berth_lower__register(c, "acc", t);
-    berth_lower__set(c, acc, num(c, t, 0));
-    berth_expr k = berth_lower__loop(c, "k", p.k, BERTH_LOOP_SERIAL);
-    berth_expr x_at[BERTH_MAX_RANK];
-    berth_expr y_at[BERTH_MAX_RANK];
-    product_operands(c, &p, grid.at, k, x_at, y_at);
-    berth_lower__set(
-        c, acc, x_fma(c, in_at(c, op, 0, x_at), in_at(c, op, 1, y_at), berth_lower__get(c, acc)));
-    berth_lower__end(c);
-    berth_lower__store(c, op, 0, grid.at, berth_lower__get(c, acc));
-    berth_lower__grid_end(c, &grid);
+    product_nest(c, op, names, berth_lower__matmul_sum);
 }
 
-void berth_lower__gemm(berth_lower *c, const berth_op *op) {
-    static const char *const names[BERTH_MAX_RANK] = {"i", "j"};
+berth_expr berth_lower__gemm_sum(berth_lower *c, const berth_op *op, uint32_t output,
+                                 const berth_expr *at) {
+    (void)output;
     bool trans_a = attr_int(c, op, "transA", 0) != 0;
     bool trans_b = attr_int(c, op, "transB", 0) != 0;
     double alpha = attr_float(c, op, "alpha", 1);
     double beta = attr_float(c, op, "beta", 1);
-    const berth_type *a = in_type(c, op, 0);
-    if (a->rank != 2 || in_type(c, op, 1)->rank != 2) {
-        berth_lower__fail(c, op, "operands must be matrices");
-        return;
-    }
-    berth_lower_grid grid;
-    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = names}, &grid);
-    if (c->failure) return;
     berth_dtype t = out_dtype(c, op, 0);
     berth_buf acc = berth_lower__register(c, "acc", t);
     berth_lower__set(c, acc, num(c, t, 0));
-    berth_expr k = berth_lower__loop(c, "k", a->dims[trans_a ? 0 : 1], BERTH_LOOP_SERIAL);
-    berth_expr x_at[2] = {trans_a ? k : grid.at[0], trans_a ? grid.at[0] : k};
-    berth_expr y_at[2] = {trans_b ? grid.at[1] : k, trans_b ? k : grid.at[1]};
-    berth_lower__set(
-        c, acc, x_fma(c, in_at(c, op, 0, x_at), in_at(c, op, 1, y_at), berth_lower__get(c, acc)));
+    int64_t depth = in_type(c, op, 0)->dims[trans_a ? 0 : 1];
+    berth_expr k = berth_lower__loop(c, "k", depth, BERTH_LOOP_SERIAL);
+    berth_expr x_at[2] = {trans_a ? k : at[0], trans_a ? at[0] : k};
+    berth_expr y_at[2] = {trans_b ? at[1] : k, trans_b ? k : at[1]};
+    berth_expr x = in_at(c, op, 0, x_at);
+    berth_lower__set(c, acc, x_fma(c, x, in_at(c, op, 1, y_at), berth_lower__get(c, acc)));
     berth_lower__end(c);
     berth_expr value = berth_lower__get(c, acc);
     if (alpha != 1) value = x_mul(c, value, num(c, t, alpha));
     if (has_in(op, 2) && beta != 0) {
-        berth_expr bias = berth_lower__in_broadcast(c, op, 2, 2, grid.at);
+        berth_expr bias = berth_lower__in_broadcast(c, op, 2, 2, at);
         if (beta != 1) bias = x_mul(c, bias, num(c, t, beta));
         value = x_add(c, value, bias);
     }
-    berth_lower__store(c, op, 0, grid.at, value);
-    berth_lower__grid_end(c, &grid);
+    return value;
+}
+
+void berth_lower__gemm(berth_lower *c, const berth_op *op) {
+    static const char *const names[BERTH_MAX_RANK] = {"i", "j"};
+    if (in_type(c, op, 0)->rank != 2 || in_type(c, op, 1)->rank != 2) {
+        berth_lower__fail(c, op, "operands must be matrices");
+        return;
+    }
+    product_nest(c, op, names, berth_lower__gemm_sum);
 }
 
 // ---- quantised ----------------------------------------------------------------------------------
@@ -157,16 +177,20 @@ static berth_buf integer_product(berth_lower *c, const product *p, uint32_t a_ze
     return acc;
 }
 
+berth_expr berth_lower__matmul_integer_sum(berth_lower *c, const berth_op *op, uint32_t output,
+                                           const berth_expr *at) {
+    (void)output;
+    product p = describe(c, op, 0, 1);
+    if (c->failure) return num(c, BERTH_DTYPE_I32, 0);
+    return berth_lower__get(c, integer_product(c, &p, 2, 3, at));
+}
+
 void berth_lower__matmul_integer(berth_lower *c, const berth_op *op) {
     product p = describe(c, op, 0, 1);
     if (c->failure) return;
     const char *names[BERTH_MAX_RANK];
     product_names(&p, names);
-    berth_lower_grid grid;
-    berth_lower__grid(c, op, 0, &(berth_lower_grid_options){.names = names}, &grid);
-    berth_buf acc = integer_product(c, &p, 2, 3, grid.at);
-    berth_lower__store(c, op, 0, grid.at, berth_lower__get(c, acc));
-    berth_lower__grid_end(c, &grid);
+    product_nest(c, op, names, berth_lower__matmul_integer_sum);
 }
 
 // Scale of a row or column as f32.

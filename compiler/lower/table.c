@@ -6,6 +6,9 @@
 
 #define ELEMENT(kind, fn) [BERTH_OP_##kind] = {.element = berth_lower__##fn}
 #define GRID(kind, fn) [BERTH_OP_##kind] = {.nest = berth_lower__##fn, .any_layout = true}
+#define PRODUCT(kind, fn)                                                                          \
+    [BERTH_OP_##                                                                                   \
+        kind] = {.nest = berth_lower__##fn, .sum = berth_lower__##fn##_sum, .any_layout = true}
 #define NEST(kind, fn) [BERTH_OP_##kind] = {.nest = berth_lower__##fn}
 #define IN_BUFFER(kind, fn) [BERTH_OP_##kind] = {.nest = berth_lower__##fn, .in_buffer = true}
 
@@ -107,9 +110,9 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     ELEMENT(EYE_LIKE, eye_like),
     ELEMENT(RESIZE, resize),
     // matrices, convolutions, pools
-    GRID(MATMUL, matmul),
-    GRID(GEMM, gemm),
-    GRID(MATMUL_INTEGER, matmul_integer),
+    PRODUCT(MATMUL, matmul),
+    PRODUCT(GEMM, gemm),
+    PRODUCT(MATMUL_INTEGER, matmul_integer),
     GRID(QLINEAR_MATMUL, qlinear_matmul),
     GRID(EINSUM, einsum),
     NEST(DET, det),

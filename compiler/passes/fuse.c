@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "compiler/lower/lower.h"
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/outline.h"
@@ -15,6 +16,8 @@ typedef struct group {
     BERTH_VEC(berth_op_id) ops;  // in order; the last one's results are the group's
     bool has_reduction;
     bool elementwise_only;
+    bool
+        sum_first;  // a product that can be computed where it is read, and elementwise operations after it
     bool closed;  // several results, or nothing may follow
     berth_producer_work work;
 } group;
@@ -24,7 +27,7 @@ typedef struct fuser {
     berth_func_id main;
     const berth_multi_target *target;
     berth_arena *scratch;
-    bool fuse;
+    bool fuse, small;
     uint32_t *uses;          // per value
     berth_op_id *only_user;  // per value: an operation that uses it, the only one where uses is 1
     uint32_t *group_of;      // per op; BERTH_NONE = not grouped
@@ -51,14 +54,6 @@ static bool moves_cheaply(berth_op_kind kind) {
            kind == BERTH_OP_RELAYOUT;
 }
 
-// Reductions that read every element of their first operand once: computing it on the way costs
-// nothing twice.
-static bool reads_once(berth_op_kind kind) {
-    return (kind >= BERTH_OP_REDUCE_SUM && kind <= BERTH_OP_REDUCE_SUM_SQUARE &&
-            kind != BERTH_OP_REDUCE_LOG_SUM_EXP) ||
-           kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL;
-}
-
 // A pool whose windows do not overlap.
 static bool pools_once(const fuser *f, const berth_op *op) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
@@ -75,7 +70,9 @@ static bool pools_once(const fuser *f, const berth_op *op) {
 // Where memory is what counts, such pools read integers in place of the floats that they stand for.
 static bool reads_operand_once(const fuser *f, const berth_op *op) {
     bool small = f->target && f->target->executor == BERTH_EXECUTOR_AOT;
-    return reads_once(op->kind) || (small && op->output_count == 1 && pools_once(f, op));
+    if (berth_lower_has_sum(op) && !f->small) return false;  // has tiles, which read more than once
+    return berth_lower_reads_once(f->module, berth_graph_get(f->module, f->main), op) ||
+           (small && op->output_count == 1 && pools_once(f, op));
 }
 
 // Whether a group's one reduction is of those that store wherever they are told to
@@ -142,6 +139,12 @@ static bool quantises_input(const fuser *f, const berth_op *op, const group *g) 
            berth_attrs_int(f->module, &op->attrs, "group", 1) == 1;
 }
 
+// A product, with what follows it, whose sums a product of one column takes one after the other: they need no
+// place. Larger tiles of sums would be faster, so small code alone does it.
+static bool computed_inside(const fuser *f, const berth_op *op, const group *g) {
+    return f->small && g->sum_first && berth_lower_has_sum(op);
+}
+
 // Whether op may join the group that makes operand `value`.
 static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint32_t *out_group) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
@@ -158,7 +161,8 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     *out_group = f->group_of[producer];
     if (g->ops.count == 1 && berth_producer_reads_across(f->module, graph, f->target, id, producer))
         return true;
-    if (reads_operand_once(f, op)) return op->inputs[0] == value && g->elementwise_only;
+    if (reads_operand_once(f, op))
+        return op->inputs[0] == value && (g->elementwise_only || computed_inside(f, op, g));
     if (op->inputs[0] == value && quantises_input(f, op, g)) return true;
     if (op->inputs[0] == value && g->elementwise_only &&
         berth_producer_pays(f->module, graph, f->target, id, &g->work))
@@ -264,6 +268,9 @@ static void assign(fuser *f, berth_op_id id) {
     group *g = &f->groups.data[best];
     berth_vec_push(f->scratch, &g->ops, id);
     g->closed |= op->kind == BERTH_OP_PAD && g->has_reduction;
+    g->sum_first = g->ops.count == 1
+                       ? berth_lower_has_sum(op)
+                       : g->sum_first && berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE);
     g->has_reduction |= berth_op_has(op->kind, BERTH_TRAIT_REDUCTION);
     g->elementwise_only &= berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE);
     if (g->elementwise_only) berth_producer_add_work(&g->work, f->module, graph, op);
@@ -333,12 +340,13 @@ static void drop_unlinked(berth_region *region, const berth_graph *graph) {
 }
 
 berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_multi_target *target,
-                        bool fuse) {
+                        bool fuse, bool small) {
     berth_graph *graph = berth_graph_get(module, main);
     fuser f = {.module = module,
                .main = main,
                .target = target,
                .fuse = fuse,
+               .small = small,
                .scratch = berth_arena_create_child(module->arena)};
     f.uses = berth_graph_count_uses(graph, f.scratch);
     f.only_user = berth_arena_new_array(f.scratch, berth_op_id, graph->values.count + 1);

@@ -12,6 +12,9 @@
 //   aot other pools, too, whose windows do not overlap) and G is elementwise; G is computed as X reads
 //   it. For the executor aot such an X takes a dequantize_linear from the group that makes its integers.
 //
+// - sums inside sums: X is a product of one column and G a product, with what follows it: every sum of G is
+//   computed as X reads it. For small code of the executor aot, because tiles of sums are faster.
+//
 // - operand: X is a convolution, a matrix product or a Winograd transform, v its first operand, G
 // is
 //   elementwise, and computing G inside X costs less than the memory traffic of v
@@ -31,9 +34,9 @@
 #include "target/target.h"
 
 // Rewrites @main in place. With `fuse` false every operation gets a primitive function of its own;
-// without a target (NULL) no operand is fused, because what it costs is not known. Inside
+// without a target (NULL) no operand is fused, because what it costs is not known. small: for small code. Inside
 // berth_arena_try of the module's arena. O(operations × operands).
 BERTH_MUST_USE berth_status berth_fuse(berth_module *module, berth_func_id main,
-                                       const berth_multi_target *target, bool fuse);
+                                       const berth_multi_target *target, bool fuse, bool small);
 
 #endif  // BERTH_COMPILER_PASSES_FUSE_H_

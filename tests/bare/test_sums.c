@@ -306,6 +306,62 @@ Test(bare_sums, floats_are_not_written_over_bytes) {
     berth_arena_destroy(arena);
 }
 
+// Of a product's 24 sums a row that a product of one column reads, none has a place in small code: 240 bytes of the
+// layer before are all that is kept. Rows, both kinds of products, a sum that another operation reads, too.
+Test(bare_sums, sums_that_are_read_once_have_no_place) {
+    static const char *const bodies[] = {
+        "  %h = matmul(%a, %w1)\n  %r = relu(%h)\n  %y = matmul(%r, %w2)\n  %o = sigmoid(%y)\n"
+        "  return %o\n",
+        "  %h = gemm(%a, %w3, %b1) {transB = 1, alpha = 0.5}\n  %r = tanh(%h)\n"
+        "  %y = gemm(%r, %w4, %b2) {transB = 1, beta = 2.0}\n  return %y\n",
+        "  %h = matmul(%a, %w1)\n  %r = add(%b1, %h)\n  %y = matmul(%r, %w5)\n  return %y\n",
+        "  %h = matmul(%a, %w1)\n  %r = relu(%h)\n  %y = matmul(%r, %w2)\n  %o = add(%h, %y)\n"
+        "  return %o\n"};
+    // The third one has a result of a vector's product; in the last one the sums are read twice.
+    static const uint64_t bytes[] = {240, 240, 240, 0};
+    for (int i = 0; i < 4; ++i) {
+        berth_arena *arena = NULL;
+        int64_t seed = 11;
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        berth_strbuf text = berth_strbuf_make(arena);
+        berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: f32[3,4]) {\n");
+        add_constant(&text, "w0", "f32[4,20]", 80, &seed);
+        add_constant(&text, "w1", "f32[20,24]", 480, &seed);
+        add_constant(&text, "w2", "f32[24,1]", 24, &seed);
+        add_constant(&text, "w3", "f32[24,20]", 480, &seed);
+        add_constant(&text, "w4", "f32[1,24]", 24, &seed);
+        add_constant(&text, "w5", "f32[24]", 24, &seed);
+        add_constant(&text, "b1", "f32[24]", 24, &seed);
+        add_constant(&text, "b2", "f32[1]", 1, &seed);
+        berth_strbuf_add(&text, "  %z = matmul(%x, %w0)\n  %a = relu(%z)\n");
+        berth_strbuf_addf(&text, "%s}\n", bodies[i]);
+        uint64_t small = bytes_of((sources){.text = berth_strbuf_text(&text), .small = true},
+                                  "cpu -arch=cortex-m4");
+        if (bytes[i]) cr_expect_eq(small, bytes[i], "%d: %llu bytes", i, (unsigned long long)small);
+        berth_arena_destroy(arena);
+    }
+}
+
+// The same of bytes: nothing is kept between input and output.
+Test(bare_sums, integers_that_are_read_once_have_no_place) {
+    berth_arena *arena = NULL;
+    int64_t seed = 12;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: u8[3,12]) {\n"
+                            "  %scale = constant() {value = f32[] (150.0)}\n"
+                            "  %zero = constant() {value = u8[] (130)}\n");
+    add_constant(&text, "w0", "i8[12,16]", 192, &seed);
+    add_constant(&text, "w1", "i8[16,1]", 16, &seed);
+    berth_strbuf_add(&text, "  %s0 = matmul_integer(%x, %w0)\n  %f0 = cast(%s0) {to = f32}\n"
+                            "  %q = quantize_linear(%f0, %scale, %zero)\n"
+                            "  %s1 = matmul_integer(%q, %w1, %zero)\n  return %s1\n}\n");
+    cr_expect_eq(
+        bytes_of((sources){.text = berth_strbuf_text(&text), .small = true}, "cpu -arch=cortex-m4"),
+        0);
+    berth_arena_destroy(arena);
+}
+
 // Between two convolutions 9216 bytes, of which every channel becomes larger, so that it cannot be written
 // over them; input (2304) and output (12544) are the caller's. A memory of 27648 bytes, of which 8192 stay
 // free for kernels, has room for half of them.

@@ -95,7 +95,7 @@ static berth_status simplify_body(fixture *f) {
 
 static berth_status fuse_body(fixture *f) {
     BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
-    BERTH_TRY(berth_fuse(f->module, f->main, NULL, true));
+    BERTH_TRY(berth_fuse(f->module, f->main, NULL, true, false));
     return berth_module_verify(f->module);
 }
 
