@@ -315,9 +315,14 @@ berth_status berth_executable_find(berth_executable *executable, const berth_pro
     berth_device *device = executable->device;
     if (!kernel->entry || !*kernel->entry)
         return BAD(INVALID_ARGUMENT, "a kernel has no entry name");
-    if (kernel->binding_count > BERTH_DEVICE_MAX_BINDINGS)
-        return BAD(OUT_OF_RANGE, "kernel %s binds %u buffers; at most %u are possible",
-                   kernel->entry, kernel->binding_count, BERTH_DEVICE_MAX_BINDINGS);
+    uint32_t most = device->info.max_bindings;
+    if (!most || most > BERTH_DEVICE_MAX_BINDINGS) most = BERTH_DEVICE_MAX_BINDINGS;
+    if (kernel->binding_count > most)
+        return BAD(
+            OUT_OF_RANGE,
+            "kernel %s binds %u buffers; at most %u are possible: build it for a target with "
+            "max_bindings %u",
+            kernel->entry, kernel->binding_count, most, most);
     uint32_t index = 0;
     BERTH_TRY(device->ops->executable_find(executable, kernel, &index));
     BERTH_TRY(reserve_facts(executable, index + 1));

@@ -114,7 +114,7 @@ BERTH_MUST_USE berth_status berth_executable_load(berth_device *device,
                                                   berth_executable **out_executable);
 
 // Index of the kernel for dispatch commands, whose counts are checked against `kernel` from then
-// on. Errors: NOT_FOUND no such entry; OUT_OF_RANGE more than BERTH_DEVICE_MAX_BINDINGS bindings.
+// on. Errors: NOT_FOUND no such entry; OUT_OF_RANGE more bindings than the device takes.
 BERTH_MUST_USE berth_status berth_executable_find(berth_executable *executable,
                                                   const berth_program_kernel *kernel,
                                                   uint32_t *out_kernel);

@@ -24,6 +24,7 @@
 #include "base/atomics.h"
 #include "base/status.h"
 #include "devices/semaphore.h"
+#include "target/target.h"
 
 typedef struct berth_driver berth_driver;
 typedef struct berth_device berth_device;
@@ -34,7 +35,7 @@ typedef struct berth_queue berth_queue;
 // ---- facts ----
 
 #define BERTH_DEVICE_MAX_MEMORIES 8
-#define BERTH_DEVICE_MAX_BINDINGS 128  // buffers of one dispatch
+#define BERTH_DEVICE_MAX_BINDINGS BERTH_TARGET_MAX_BINDINGS  // buffers of one dispatch
 
 typedef struct berth_memory_info {
     char scope[32];            // "global", "numa:1"
@@ -58,6 +59,7 @@ typedef struct berth_device_info {
                      // and not said here, where memory 0 is host_visible
     uint64_t max_group_size;
     uint64_t local_memory_bytes;
+    uint32_t max_bindings;    // buffers of one kernel; 0 = as many as BERTH_DEVICE_MAX_BINDINGS
     uint64_t cache_bytes[3];  // data caches of level 1 to 3 that one core uses; 0 = none or unknown
     uint32_t memory_count;
     berth_memory_info memories[BERTH_DEVICE_MAX_MEMORIES];

@@ -153,6 +153,12 @@ bool berth_target_is_cores(const berth_target *target) {
            (berth_device_kind_is_gpu(target->kind) && target->subgroup_size == 1);
 }
 
+uint32_t berth_target_max_bindings(const berth_target *target) {
+    int64_t most = target->max_bindings;
+    return most > 0 && most < BERTH_TARGET_MAX_BINDINGS ? (uint32_t)most
+                                                        : BERTH_TARGET_MAX_BINDINGS;
+}
+
 bool berth_target_has_feature(const berth_target *target, const char *feature) {
     return berth_target__list_has(target->features, feature);
 }

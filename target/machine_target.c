@@ -57,6 +57,7 @@ json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts
     put_int(arena, object, "subgroup_size", device->subgroup_size);
     put_int(arena, object, "max_group_size", device->max_group_size);
     put_int(arena, object, "local_memory_bytes", device->local_memory_bytes);
+    put_int(arena, object, "max_bindings", device->max_bindings);
     put_int(arena, object, "memory_capacity_bytes", device->memory_capacity_bytes);
     put_int(arena, object, "memory_alignment_bytes", device->memory_alignment_bytes);
     if (device->lacks_f64)

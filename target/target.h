@@ -95,6 +95,7 @@ typedef struct berth_target {
     bool lacks_f64;
     int64_t max_group_size;
     int64_t local_memory_bytes;
+    int64_t max_bindings;  // 0 = not said; see berth_target_max_bindings
     int64_t item_rows;  // this and the next three: of tiles in local memory, 0 where there is none
     int64_t group_columns;
     int64_t group_rows;
@@ -122,9 +123,14 @@ typedef struct berth_target {
     berth_hash128 hash;     // of `canonical`: the identity of a device-only target
 } berth_target;
 
+// Buffers of one kernel on any device: drivers have tables of this length.
+#define BERTH_TARGET_MAX_BINDINGS 128u
+
 // Processor cores, behind whichever interface: what runs at once are cores, and no work items run in
 // step beside each other.
 bool berth_target_is_cores(const berth_target *target);
+// Most buffers that one kernel takes: what the target says, at most BERTH_TARGET_MAX_BINDINGS.
+uint32_t berth_target_max_bindings(const berth_target *target);
 bool berth_target_has_feature(const berth_target *target, const char *feature);
 bool berth_target_has_lib(const berth_target *target, const char *lib);
 // The kind-specific number called `name`, or `fallback`.
@@ -242,6 +248,7 @@ typedef struct berth_machine_device {
     int64_t subgroup_size;
     int64_t max_group_size;
     int64_t local_memory_bytes;
+    int64_t max_bindings;  // below BERTH_TARGET_MAX_BINDINGS, else 0
     int64_t memory_capacity_bytes;
     int64_t memory_alignment_bytes;
     bool lacks_f64;

@@ -64,6 +64,7 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
         .in_host_memory = info.unified || (info.is_cpu && info.memories[0].host_visible),
         .max_group_size = (int64_t)info.max_group_size,
         .local_memory_bytes = (int64_t)info.local_memory_bytes,
+        .max_bindings = info.max_bindings < BERTH_DEVICE_MAX_BINDINGS ? info.max_bindings : 0,
         .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes,
         .memory_alignment_bytes = info.memories[0].alignment_bytes};
     return BERTH_OK;

@@ -40,14 +40,16 @@ static json_t *device_json(const berth_device_facts *device) {
     for (uint32_t i = 0; i < device->memory_count; ++i)
         json_array_append_new(memories, memory_json(device->memories[i]));
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:[I, I, I], s:b, s:o}", "device", device->device,
-        "name", berth_cli_json_text(device->name), "vendor", berth_cli_json_text(device->vendor),
-        "driver_version", berth_cli_json_text(device->driver_version), "features",
+        "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:[I, I, I], s:b, s:o}", "device",
+        device->device, "name", berth_cli_json_text(device->name), "vendor",
+        berth_cli_json_text(device->vendor), "driver_version",
+        berth_cli_json_text(device->driver_version), "features",
         berth_cli_json_text(device->features), "compute_units", (json_int_t)device->compute_units,
         "max_group_size", (json_int_t)device->max_group_size, "local_memory_bytes",
-        (json_int_t)device->local_memory_bytes, "cache_bytes", (json_int_t)device->cache_bytes[0],
-        (json_int_t)device->cache_bytes[1], (json_int_t)device->cache_bytes[2],
-        "shares_host_memory", device->shares_host_memory, "memories", memories);
+        (json_int_t)device->local_memory_bytes, "max_bindings", (json_int_t)device->max_bindings,
+        "cache_bytes", (json_int_t)device->cache_bytes[0], (json_int_t)device->cache_bytes[1],
+        (json_int_t)device->cache_bytes[2], "shares_host_memory", device->shares_host_memory,
+        "memories", memories);
 }
 
 // The device at `index` if it is one of the driver's.

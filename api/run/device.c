@@ -53,7 +53,8 @@ static void add_devices(berth_device_list *list, const berth_driver_report *repo
             .shares_host_memory =
                 info->unified || (info->memory_count && info->memories[0].host_visible),
             .memories = memories_of(list->arena, info),
-            .memory_count = info->memory_count};
+            .memory_count = info->memory_count,
+            .max_bindings = info->max_bindings ? info->max_bindings : BERTH_DEVICE_MAX_BINDINGS};
     }
 }
 

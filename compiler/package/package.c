@@ -225,6 +225,19 @@ static const berth_work *work_of(const berth_packager *p, berth_op_id id) {
     return p->pipeline->works && id < p->pipeline->work_count ? p->pipeline->works[id] : NULL;
 }
 
+// Fusion and placement saw to it, but for buffers that lowering added.
+static berth_status check_bindings(const berth_packager *p, const berth_op *op, uint32_t device,
+                                   const berth_kernel_source *kernel) {
+    uint32_t most = berth_target_max_bindings(p->target->devices[device].target);
+    if (kernel->buffer_count <= most) return BERTH_OK;
+    return berth_status_make(
+        BERTH_UNSUPPORTED,
+        "%s binds %u buffers, and kernels of %s take %u (max_bindings): pin it "
+        "to another device",
+        berth_loc_names(p->module, op->loc, true, p->arena), kernel->buffer_count,
+        p->target->devices[device].name, most);
+}
+
 // One dispatch per kernel of the unit. Buffers are parameters (operands, then results) or
 // workspace.
 static berth_status add_call(berth_packager *p, berth_op_id id) {
@@ -244,6 +257,7 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
     for (uint32_t k = 0; k < unit->code.kernel_count; ++k) {
         const berth_kernel_source *kernel = &unit->code.kernels[k];
         if (is_empty(kernel)) continue;
+        BERTH_TRY(check_bindings(p, &op, device, kernel));
         uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, kernel->buffer_count);
         for (uint32_t i = 0; i < kernel->buffer_count; ++i)
             bindings[i] = buffer_tensor(p, unit, device, kernel->buffers[i], tensors);

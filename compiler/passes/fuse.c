@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include "compiler/lower/lower.h"
+#include "compiler/passes/bindings.h"
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/outline.h"
 #include "compiler/passes/producer.h"
 #include "compiler/rules.h"
 #include "ir/graph/op_params.h"
+#include "planner/planner.h"
 
 enum { max_group_ops = 24 };
 
@@ -145,6 +147,29 @@ static bool computed_inside(const fuser *f, const berth_op *op, const group *g) 
     return f->small && g->sum_first && berth_lower_has_sum(op);
 }
 
+// Whether a kernel of the group, of another one (or NULL) and of `id` after both binds no more buffers
+// than its device takes, beside those that lowering may add.
+static bool bindings_suffice(const fuser *f, const group *g, const group *other, berth_op_id id) {
+    enum { added = 2 };  // workspace of a reduction's parts
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    uint32_t device = f->target
+                          ? berth_plan_device_of(f->module, f->target, graph->ops.data[id].device)
+                          : BERTH_NO_INDEX;
+    uint32_t most = device == BERTH_NO_INDEX
+                        ? berth_bindings_least(f->target)
+                        : berth_target_max_bindings(f->target->devices[device].target);
+    berth_op_id ops[2 * max_group_ops + 1];
+    uint32_t count = 0, upper = added;
+    const group *all[] = {g, other};
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); ++k)
+        for (uint32_t i = 0; all[k] && i < all[k]->ops.count; ++i)
+            ops[count++] = all[k]->ops.data[i];
+    ops[count++] = id;
+    for (uint32_t i = 0; i < count; ++i) upper += graph->ops.data[ops[i]].input_count;
+    if (upper + graph->ops.data[id].output_count <= most) return true;
+    return berth_bindings_of(f->module, graph, ops, count) + added <= most;
+}
+
 // Whether op may join the group that makes operand `value`.
 static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint32_t *out_group) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
@@ -156,7 +181,8 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     if (g->closed || g->ops.count >= max_group_ops || g->ops.count == 0 ||
         g->ops.data[g->ops.count - 1] != producer)
         return false;
-    if (graph->ops.data[producer].device != op->device || !device_lets_join(f, id, producer))
+    if (graph->ops.data[producer].device != op->device || !device_lets_join(f, id, producer) ||
+        !bindings_suffice(f, g, NULL, id))
         return false;
     *out_group = f->group_of[producer];
     if (g->ops.count == 1 && berth_producer_reads_across(f->module, graph, f->target, id, producer))
@@ -186,7 +212,8 @@ static void take_dequantized(fuser *f, berth_op_id id, uint32_t into) {
         group *single = &f->groups.data[from];
         berth_op_id first = single->ops.data[0];
         if (single->ops.count != 1 || to->ops.count >= max_group_ops ||
-            graph->ops.data[first].kind != BERTH_OP_DEQUANTIZE_LINEAR)
+            graph->ops.data[first].kind != BERTH_OP_DEQUANTIZE_LINEAR ||
+            !bindings_suffice(f, single, to, id))
             continue;
         single->ops.count = 0;
         berth_vec_push(f->scratch, &to->ops, first);
@@ -279,14 +306,6 @@ static void assign(fuser *f, berth_op_id id) {
 
 // ---- moving a group into its function -----------------------------------------------------------
 
-// Host operands and single elements become literals of the body; what is packed never does.
-static bool cloned_constant(const berth_module *module, const berth_op *op, uint32_t operand,
-                            const berth_value *value, const berth_tensor *constant) {
-    if (value->type && berth_type_get(module, value->type)->layout) return false;
-    if (operand < 32 && (berth_op_facts_get(op->kind)->host_operands >> operand & 1u)) return true;
-    return berth_tensor_element_count(constant) == 1;
-}
-
 static const char *group_name(const fuser *f, const group *g, uint32_t index) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     berth_strbuf name = berth_strbuf_make(f->scratch);
@@ -365,7 +384,7 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_mu
     }
     for (uint32_t i = 0; i < root->ops.count; ++i)
         if (groupable(&graph->ops.data[root->ops.data[i]])) assign(&f, root->ops.data[i]);
-    berth_outliner outliner = berth_outliner_make(module, main, f.scratch, cloned_constant);
+    berth_outliner outliner = berth_outliner_make(module, main, f.scratch, berth_bindings_literal);
     for (uint32_t i = 0; i < f.groups.count; ++i)
         if (f.groups.data[i].ops.count) move_group(&f, &outliner, i);
     graph = berth_graph_get(module, main);

@@ -25,6 +25,8 @@
 // - border: X pads v in space with a constant and G has one convolution: G stores inside the
 //   border, and what X adds is filled around it. The value exists once, nothing copies it.
 //
+// A group never binds more buffers than its device's kernels take (`max_bindings` of the target).
+//
 // Views (reshape, squeeze, ...) are never grouped: they cost nothing as they are; nor is anything
 // after a concatenation that will need no copy (passes/concat.h).
 #ifndef BERTH_COMPILER_PASSES_FUSE_H_

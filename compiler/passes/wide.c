@@ -1,5 +1,6 @@
 #include "compiler/passes/wide.h"
 
+#include "compiler/passes/bindings.h"
 #include "ir/graph/op_params.h"
 
 static berth_op op_at(const berth_rewriter *r, berth_op_id id) {
@@ -9,6 +10,13 @@ static berth_op op_at(const berth_rewriter *r, berth_op_id id) {
 static const berth_type *type_of(const berth_rewriter *r, berth_value_id value) {
     return berth_type_get(r->module,
                           berth_graph_get(r->module, r->function)->values.data[value].type);
+}
+
+// At most `usual`, and so few that the other side of the operation is a buffer, too, and workspace.
+static uint32_t width_of(const berth_rewriter *r, uint32_t usual) {
+    enum { others = 2 };
+    uint32_t most = berth_bindings_least(r->target) - others;
+    return most < usual ? most : usual;
 }
 
 // op(a, b, c, d, ...) = op(op(a, b), op(c, d), ...) with groups of `width`.
@@ -44,14 +52,15 @@ static berth_status mean_by_sum(berth_rewriter *r, berth_op_id id) {
 
 berth_status berth_narrow_variadic(berth_rewriter *r, berth_op_id id) {
     berth_op op = op_at(r, id);
-    if (op.input_count <= BERTH_WIDE_VARIADIC) return BERTH_OK;
-    if (op.kind != BERTH_OP_MEAN) return in_groups(r, id, BERTH_WIDE_VARIADIC);
+    uint32_t width = width_of(r, BERTH_WIDE_VARIADIC);
+    if (op.input_count <= width) return BERTH_OK;
+    if (op.kind != BERTH_OP_MEAN) return in_groups(r, id, width);
     return berth_dtype_is_float(type_of(r, op.outputs[0])->dtype) ? mean_by_sum(r, id) : BERTH_OK;
 }
 
 berth_status berth_narrow_concat(berth_rewriter *r, berth_op_id id) {
-    if (op_at(r, id).input_count <= BERTH_WIDE_PARTS) return BERTH_OK;
-    return in_groups(r, id, BERTH_WIDE_PARTS);
+    uint32_t width = width_of(r, BERTH_WIDE_PARTS);
+    return op_at(r, id).input_count <= width ? BERTH_OK : in_groups(r, id, width);
 }
 
 // Inserts a split of `value` into parts of the given sizes.
@@ -69,24 +78,25 @@ static berth_status insert_split(berth_rewriter *r, berth_op_id id, const berth_
 berth_status berth_narrow_split(berth_rewriter *r, berth_op_id id) {
     berth_op op = op_at(r, id);
     uint32_t parts = op.output_count;
-    if (parts <= BERTH_WIDE_PARTS) return BERTH_OK;
+    uint32_t width = width_of(r, BERTH_WIDE_PARTS);
+    if (parts <= width) return BERTH_OK;
     int axis = 0;
     BERTH_TRY(berth_axis_resolve(berth_attrs_int(r->module, &op.attrs, "axis", 0),
                                  type_of(r, op.inputs[0])->rank, "axis", &axis));
-    uint32_t count = (parts + BERTH_WIDE_PARTS - 1) / BERTH_WIDE_PARTS;
+    uint32_t count = (parts + width - 1) / width;
     int64_t *sizes = berth_arena_new_array(r->module->arena, int64_t, parts);
     int64_t *totals = berth_arena_new_array(r->module->arena, int64_t, count);
     for (uint32_t i = 0; i < parts; ++i) {
         const berth_type *part = type_of(r, op.outputs[i]);
         if (part->rank <= axis || part->dims[axis] < 0) return BERTH_OK;  // not known
         sizes[i] = part->dims[axis];
-        totals[i / BERTH_WIDE_PARTS] += sizes[i];
+        totals[i / width] += sizes[i];
     }
     berth_op_id outer = BERTH_NONE;
     BERTH_TRY(insert_split(r, id, &op, op.inputs[0], totals, count, &outer));
     for (uint32_t g = 0; g < count; ++g) {
-        uint32_t first = g * BERTH_WIDE_PARTS;
-        uint32_t size = parts - first < BERTH_WIDE_PARTS ? parts - first : BERTH_WIDE_PARTS;
+        uint32_t first = g * width;
+        uint32_t size = parts - first < width ? parts - first : width;
         berth_op_id inner = BERTH_NONE;
         BERTH_TRY(
             insert_split(r, id, &op, op_at(r, outer).outputs[g], sizes + first, size, &inner));

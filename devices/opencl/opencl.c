@@ -101,6 +101,16 @@ static uint32_t device_uint(const opencl_api *api, cl_device_id id, cl_device_in
     return value;
 }
 
+// Arguments of a kernel are pointers, and at most so many bytes.
+static uint32_t most_bindings(const opencl_api *api, cl_device_id id) {
+    size_t argument_bytes = 0;
+    api->clGetDeviceInfo(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof(argument_bytes), &argument_bytes,
+                         NULL);
+    uint32_t pointer_bytes = device_uint(api, id, CL_DEVICE_ADDRESS_BITS) / 8;
+    size_t most = pointer_bytes ? argument_bytes / pointer_bytes : 0;
+    return most < BERTH_DEVICE_MAX_BINDINGS ? (uint32_t)most : BERTH_DEVICE_MAX_BINDINGS;
+}
+
 static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
                                        berth_device_info *out_info) {
     const opencl_driver *driver = (const opencl_driver *)base;
@@ -120,6 +130,7 @@ static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
     api->clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(group), &group, NULL);
     out_info->max_group_size = group;
     out_info->local_memory_bytes = device_ulong(api, id, CL_DEVICE_LOCAL_MEM_SIZE);
+    out_info->max_bindings = most_bindings(api, id);
     uint32_t alignment = device_uint(api, id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     out_info->memory_count = 1;
     out_info->memories[0] = (berth_memory_info){

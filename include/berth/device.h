@@ -38,6 +38,7 @@ typedef struct berth_device_facts {
     int shares_host_memory;       // not 0: its buffers can be the host's
     const berth_memory_facts *const *memories;  // [memory_count]
     uint32_t memory_count;
+    uint32_t max_bindings;  // buffers of one kernel
 } berth_device_facts;
 
 // A driver, with or without a device here. Later versions may add members at the end.

@@ -210,7 +210,8 @@ CONFORMANCE(dispatch, unknown_entry) {
     unknown.entry = "";
     check_code(berth_executable_find(f->executable, &unknown, &kernel), BERTH_INVALID_ARGUMENT);
     unknown.entry = "add_one";
-    unknown.binding_count = BERTH_DEVICE_MAX_BINDINGS + 1;
+    uint32_t most = berth_device_get_info(f->devices[0])->max_bindings;
+    unknown.binding_count = (most ? most : BERTH_DEVICE_MAX_BINDINGS) + 1;
     check_code(berth_executable_find(f->executable, &unknown, &kernel), BERTH_OUT_OF_RANGE);
 }
 
