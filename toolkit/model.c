@@ -151,7 +151,8 @@ static berth_status target_of_module(berth_model *model, const char *path,
     if (options->target || options->multi_target) return BERTH_OK;
     BERTH_TRY(berth_module_form_of(path, &form));
     if (form == BERTH_MODULE_ONNX) return BERTH_OK;
-    BERTH_TRY(berth_module_load(model->arena, path, &options->import, NULL, &module));
+    const berth_import_options as_it_is = {.limits = options->import.limits};
+    BERTH_TRY(berth_module_load(model->arena, path, &as_it_is, NULL, &module));
     *out_target = berth_module_target(module);
     return BERTH_OK;
 }

@@ -9,6 +9,7 @@
 #include "ir/pass.h"
 #include "ir/text.h"
 #include "toolkit/external_files.h"
+#include "toolkit/module_dims.h"
 
 static berth_module_form form_of(const berth_mapping *file) {
     const char *text = (const char *)file->data;
@@ -30,19 +31,22 @@ berth_status berth_module_form_of(const char *path, berth_module_form *out_form)
     return BERTH_OK;
 }
 
-typedef struct code_job {
+typedef struct finish_job {
     berth_module *module;
     const char *path;
-} code_job;
+    const berth_import_options *options;  // or NULL
+} finish_job;
 
-static berth_status read_code(void *user) {
-    const code_job *job = user;
-    return berth_external_files_read(job->module, job->path);
+static berth_status finish(void *user) {
+    const finish_job *job = user;
+    BERTH_TRY(berth_external_files_read(job->module, job->path));
+    return job->options ? berth_module_fix_dims(job->module, job->path, job->options) : BERTH_OK;
 }
 
 static berth_status read_mapped(berth_arena *arena, const char *path, const berth_mapping *mapping,
                                 berth_module_form form, const berth_multi_target *target,
-                                const berth_limits *limits, berth_module **out_module) {
+                                const berth_import_options *options, berth_module **out_module) {
+    const berth_limits *limits = options ? options->limits : NULL;
     const char *text = (const char *)mapping->data;
     static const berth_opaque_ops *const opaque[] = {&berth_kept_program_ops, NULL};
     berth_dialect_registry registry = {.target = target, .opaque_ops = opaque, .limits = limits};
@@ -52,8 +56,8 @@ static berth_status read_mapped(berth_arena *arena, const char *path, const bert
     else
         BERTH_TRY(
             berth_module_parse_with(arena, text, mapping->size_bytes, path, &registry, out_module));
-    code_job job = {*out_module, path};
-    BERTH_TRY(berth_arena_try(arena, read_code, &job));
+    finish_job job = {*out_module, path, options};
+    BERTH_TRY(berth_arena_try(arena, finish, &job));
     return berth_module_verify(*out_module);
 }
 
@@ -69,14 +73,8 @@ berth_status berth_module_load(berth_arena *arena, const char *path,
     BERTH_TRY(berth_file_map(path, &mapping));
     berth_module_form form = form_of(&mapping);
     berth_status status = BERTH_OK;
-    if (form != BERTH_MODULE_ONNX && options && options->dim_count)
-        status = berth_status_make(BERTH_INVALID_ARGUMENT,
-                                   "\"%s\" is a module: symbolic dimensions are given when an "
-                                   " ONNX model is imported",
-                                   path);
-    else if (form != BERTH_MODULE_ONNX)
-        status = read_mapped(arena, path, &mapping, form, target, options ? options->limits : NULL,
-                             out_module);
+    if (form != BERTH_MODULE_ONNX)
+        status = read_mapped(arena, path, &mapping, form, target, options, out_module);
     berth_file_unmap(mapping);
     return form == BERTH_MODULE_ONNX ? berth_onnx_import(arena, path, options, out_module) : status;
 }

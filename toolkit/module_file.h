@@ -13,7 +13,7 @@ typedef enum berth_module_form {
 } berth_module_form;
 
 // Reads the module into `arena` and, but for ONNX, verifies it.
-//   options: of the import; symbolic dimensions and known inputs are given for ONNX only
+//   options: of the import; of a text or JSON extents of symbolic dimensions (module_dims.h)
 //   target:  whose devices a text or JSON may call by their names; NULL = names are errors
 //   errors:  those of the importer and of the readers; INVALID_ARGUMENT a built program, or options
 //            that the form does not take; IO

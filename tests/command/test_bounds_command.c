@@ -212,3 +212,47 @@ Test(bounds_command, a_built_program_says_its_bounds) {
     cr_assert_not_null(strstr(r->out, "workspace of cpu:0: "), "%s", r->out);
     unlink(file);
 }
+
+// ---- modules ------------------------------------------------------------------------------------
+
+#define OPEN_MODULE                                                                                \
+    "module \"m\"\ngraph @main(%x: f32[N,L], %y: f32[N,4]) {\n  %a = relu(%x)\n  %b = neg(%y)\n  " \
+    "return %a, %b\n}\n"
+
+typedef struct open_module {
+    char file[32];
+    char command[256];
+} open_module;
+
+static const char *on(open_module *m, const char *command, const char *options) {
+    if (!*m->file) {
+        strcpy(m->file, "/tmp/berth-open-XXXXXX");
+        close(mkstemp(m->file));
+        write_text(m->file, OPEN_MODULE);
+    }
+    snprintf(m->command, sizeof(m->command), "%s %s %s", command, m->file, options);
+    return m->command;
+}
+
+// As of an ONNX model: extents that are given, a batch of 1 with a note, bounds.
+Test(bounds_command, symbols_of_a_module_get_extents) {
+    open_module m = {.file = ""};
+    const result *r = berth_run(on(&m, "run", "--dim L=3"));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_not_null(strstr(r->out, " f32[1,3]"), "%s", r->out);
+    cr_assert_not_null(strstr(r->out, " f32[1,4]"), "%s", r->out);
+    const char *note = strstr(r->err, "dimension N of the inputs is taken as 1");
+    cr_assert_not_null(note, "%s", r->err);
+    cr_assert_null(strstr(strchr(note, '\n'), "is taken as 1"), "said twice: %s", r->err);
+    r = berth_run(on(&m, "opt", "--dim N=2 --dim x.1=5"));
+    cr_assert_not_null(strstr(r->out, "@main(%x: f32[2,5], %y: f32[2,4])"), "%s", r->out);
+    cr_assert_not_null(strstr(r->out, "relu(%x): f32[2,5]"), "%s", r->out);
+    r = berth_run(on(&m, "run", "--dim N=2..6 --dim L=3"));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_assert_not_null(strstr(r->out, " f32[6,3]"), "%s", r->out);
+    berth_run_fails(on(&m, "run", ""), 1, "\"x\" f32[1,L]; give the inputs, or their extents");
+    berth_run_fails(on(&m, "run", "--dim K=3"), 1, "its symbols are: N, L");
+    berth_run_fails(on(&m, "run", "--dim N=3 --dim x.0=4"), 1, "dimension N is 3 and 4");
+    berth_run_fails(on(&m, "run", "--dim L=3..2"), 2, "");
+    unlink(m.file);
+}
