@@ -27,12 +27,15 @@ verify() {
   case $target in
   "opencl"*) options+=(--require opencl:0) ;;
   "vulkan"*) options+=(--require vulkan:0) ;;
-  "vm "*) options=(--target "${target#vm }" --executor vm) ;;
-  "split "* | "shared "*) # operators drawn by a generator seeded by the model's name: the same split each time
+  "vm split "* | "split "* | "shared "*) # operators drawn by a generator seeded by the model's name: the same split each time
     options=(--target cpu,opencl)
     local other=opencl:0
     [[ $target == "split cpu,vulkan" ]] && options=(--target cpu,vulkan) && other=vulkan:0
     [[ $target == "split opencl,vulkan" ]] && options=(--target "opencl,vulkan -host=cpu") && other=vulkan:0
+    # Two devices of one kind: PoCL shows its one twice.
+    [[ $target == *opencl,opencl* ]] && options=(--target opencl,opencl) && other=opencl:1 &&
+      local -x POCL_DEVICES="pthread pthread"
+    [[ $target == vm* ]] && options+=(--executor vm)
     # As on a chip whose GPU works in the CPU's memory: nothing is copied.
     [[ $target == shared* ]] && options=(--target "cpu,opencl -shares_host_memory=true")
     local ops
@@ -44,6 +47,7 @@ drop = {"Constant", "Shape", "ConstantOfShape"}
 print("\n".join(o for o in ops if o not in drop and r.random() < 0.5))')
     for op in $ops; do options+=(--pin "op:$op=$other"); done
     ;;
+  "vm "*) options=(--target "${target#vm }" --executor vm) ;;
   esac
   if output=$("$berth" verify "$model" "$@" "${options[@]}" --quiet 2>&1); then
     echo pass >"$file"
@@ -100,7 +104,10 @@ dynamic="silero_vad wespeaker magika llm_tiny/f32 llm_tiny/attention"
 for name in $(cd $models && echo control_flow/*/) $dynamic; do
   data=()
   for folder in $models/$name/test_data_set_*; do data+=(--data "$folder"); done
-  for target in "${vm_targets[@]}"; do
+  splits=()
+  # Branches and loops whose operations are on two devices.
+  [[ $name == control_flow/* && $which != tiny ]] && splits=("vm split 1" "vm split 2" "vm split opencl,opencl")
+  for target in "${vm_targets[@]}" "${splits[@]}"; do
     while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
     count=$((count + 1))
     verify "$results/$count" "$name" "$target" $models/$name/model.onnx "${data[@]}" &
