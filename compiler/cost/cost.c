@@ -6,6 +6,7 @@
 #include "compiler/cost/kernel_groups.h"
 #include "compiler/cost/table.h"
 #include "compiler/external.h"
+#include "compiler/libraries/choose.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/bindings.h"
 #include "compiler/rules.h"
@@ -155,6 +156,8 @@ static void find_times(const cost_model *model, const berth_module *module, bert
                                                  &group->work, constants, &figure);
         if (figure && (!*held || figure < *held)) *held = figure;  // the least sure
     }
+    if (out->found)
+        berth_libraries_times(module, main, device, &options, scratch, out->ns, out->figure);
     berth_arena_destroy(scratch);
 }
 

@@ -9,7 +9,8 @@
 static const double worth_it = 0.97;
 
 typedef struct chooser {
-    berth_module *module;
+    const berth_module *module;
+    berth_arena *arena;  // of what is made
     berth_func_id main;
     const berth_compile_options *options;
     const berth_op_id *users;
@@ -49,7 +50,7 @@ static berth_status check_device(chooser *c, const berth_target_device *device) 
     for (uint32_t i = 0; i < target->libs.count; ++i) {
         const char *name = target->libs.data[i];
         berth_library_id id;
-        berth_arena *arena = c->module->arena;
+        berth_arena *arena = c->arena;
         if (berth_device_kind_is_host(target->kind)) {
             if (berth_library_from_name(name, &id)) continue;
             return berth_status_make(BERTH_INVALID_ARGUMENT,
@@ -75,7 +76,7 @@ static double known_ns(const chooser *c, const berth_target *target, const char 
                        const char *key) {
     berth_cost_figure figure;
     if (!c->options->costs) return -1;
-    berth_work work = {.key = berth_arena_printf(c->module->arena, "%s: %s", who, key)};
+    berth_work work = {.key = berth_arena_printf(c->arena, "%s: %s", who, key)};
     return berth_cost_device_known_ns(berth_cost_table_device(c->options->costs, target), &work,
                                       &figure);
 }
@@ -117,7 +118,7 @@ static double extra_ns(const chooser *c, const berth_library_use *use, uint32_t 
 static void describe(const chooser *c, uint32_t device, const berth_library_use *use,
                      berth_plan_library *out) {
     const berth_target *target = c->options->target->devices[device].target;
-    berth_arena *arena = c->module->arena;
+    berth_arena *arena = c->arena;
     const char *key = berth_library_key(use, arena);
     *out = (berth_plan_library){.name = berth_library_facts_get(use->library)->name,
                                 .computes = key,
@@ -157,46 +158,51 @@ static void count(chooser *c, const berth_plan_library *all, uint32_t total) {
         c->unmeasured++;
 }
 
-// The plan's times of one computing device, one operation after the other.
-static void replace_time(chooser *c, berth_plan_entry *entry, const berth_plan_library *chosen) {
-    berth_plan *plan = c->plan;
-    if (chosen->time_ns < 0) return;
-    double less_ns = entry->time_ns - (chosen->time_ns + chosen->extra_ns);
-    for (uint32_t i = 0; i < plan->entry_count && c->options->target->device_count == 1; ++i)
-        if (plan->entries[i].start_ns > entry->start_ns) plan->entries[i].start_ns -= less_ns;
-    if (c->options->target->device_count == 1) plan->predicted_ns -= less_ns;
-    entry->time_ns -= less_ns;
-    entry->figure = BERTH_COST_MEASURED;
-}
-
-static void choose_for(chooser *c, berth_plan_entry *entry) {
-    const berth_target *target = c->options->target->devices[entry->device].target;
-    berth_plan_library *all =
-        berth_arena_new_array(c->module->arena, berth_plan_library, target->libs.count + 1);
+// Libraries of the device that have the operation, in `all`, which has room for each of its libs; how
+// many. The one that computes is chosen.
+static uint32_t compare(const chooser *c, uint32_t device, berth_op_id op,
+                        berth_plan_library *all) {
+    const berth_target *target = c->options->target->devices[device].target;
     uint32_t total = 0;
     for (uint32_t i = 0; i < target->libs.count; ++i) {
         berth_library_id id;
         berth_library_use use;
-        if (!berth_library_from_name(target->libs.data[i], &id) ||
-            !berth_library_find(c->module, c->main, c->users, c->user_count, entry->op, id,
-                                lanes_of(target), &use))
-            continue;
-        describe(c, entry->device, &use, &all[total++]);
+        if (berth_library_from_name(target->libs.data[i], &id) &&
+            berth_library_find(c->module, c->main, c->users, c->user_count, op, id,
+                               lanes_of(target), &use))
+            describe(c, device, &use, &all[total++]);
     }
+    berth_plan_library *chosen = pick(target, all, total);
+    if (chosen) chosen->chosen = true;
+    return total;
+}
+
+static berth_plan_library *room_for(const chooser *c, uint32_t device) {
+    uint32_t most = c->options->target->devices[device].target->libs.count;
+    return berth_arena_new_array(c->arena, berth_plan_library, most + 1);
+}
+
+static berth_plan_library *chosen_of(berth_plan_library *all, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+        if (all[i].chosen) return &all[i];
+    return NULL;
+}
+
+static void choose_for(chooser *c, berth_module *module, berth_plan_entry *entry) {
+    berth_plan_library *all = room_for(c, entry->device);
+    uint32_t total = compare(c, entry->device, entry->op, all);
     if (total == 0) return;
     entry->libraries = all;
     entry->library_count = total;
     count(c, all, total);
-    berth_plan_library *chosen = pick(target, all, total);
+    berth_plan_library *chosen = chosen_of(all, total);
     if (!chosen) return;
-    chosen->chosen = true;
     c->taken++;
-    if (is_always(target))
-        chosen->reason =
-            berth_arena_printf(c->module->arena, "libs_policy=always; %s", chosen->reason);
-    replace_time(c, entry, chosen);
-    berth_op *op = &berth_graph_get(c->module, c->main)->ops.data[entry->op];
-    berth_attrs_set_string(c->module, &op->attrs, BERTH_ATTR_LIBRARY, chosen->name);
+    if (is_always(c->options->target->devices[entry->device].target))
+        chosen->reason = berth_arena_printf(c->arena, "libs_policy=always; %s", chosen->reason);
+    if (chosen->time_ns >= 0) entry->figure = BERTH_COST_MEASURED;
+    berth_op *op = &berth_graph_get(module, c->main)->ops.data[entry->op];
+    berth_attrs_set_string(module, &op->attrs, BERTH_ATTR_LIBRARY, chosen->name);
 }
 
 static const char *why_never(const berth_compile_options *options) {
@@ -218,7 +224,7 @@ berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
                                     const berth_compile_options *options, berth_plan *plan) {
     const berth_multi_target *target = options->target;
     berth_arena *arena = module->arena;
-    chooser c = {.module = module, .main = main, .options = options, .plan = plan};
+    chooser c = {.module = module, .arena = arena, .main = main, .options = options, .plan = plan};
     if (!any_libs(target)) return BERTH_OK;
     for (uint32_t d = 0; d < target->device_count; ++d)
         BERTH_TRY(check_device(&c, &target->devices[d]));
@@ -229,7 +235,7 @@ berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
     c.user_count = graph_of(&c)->values.count;
     for (uint32_t i = 0; i < plan->entry_count; ++i)
         if (berth_device_kind_is_host(target->devices[plan->entries[i].device].target->kind))
-            choose_for(&c, &plan->entries[i]);
+            choose_for(&c, module, &plan->entries[i]);
     if (c.measured + c.unmeasured == 0) return BERTH_OK;
     berth_plan_add_note(
         plan, arena,
@@ -240,6 +246,32 @@ berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
                            c.unmeasured ? " (a calibration of this model for this target does it)"
                                         : ""));
     return BERTH_OK;
+}
+
+// ---- what placement goes by ----------------------------------------------------------------------
+
+void berth_libraries_times(const berth_module *module, berth_func_id main, uint32_t device,
+                           const berth_compile_options *options, berth_arena *scratch, double *ns,
+                           berth_cost_figure *figures) {
+    const berth_target *target = options->target->devices[device].target;
+    const berth_graph *graph = berth_graph_get(module, main);
+    const berth_region *root = &graph->regions.data[0];
+    if (!target->libs.count || !berth_device_kind_is_host(target->kind) || why_never(options))
+        return;
+    chooser c = {.module = module,
+                 .arena = scratch,
+                 .main = main,
+                 .options = options,
+                 .users = berth_library_users(graph, scratch),
+                 .user_count = graph->values.count};
+    berth_plan_library *all = room_for(&c, device);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        berth_op_id op = root->ops.data[i];
+        const berth_plan_library *chosen = chosen_of(all, compare(&c, device, op, all));
+        if (!chosen || chosen->time_ns < 0) continue;
+        ns[op] = chosen->time_ns + chosen->extra_ns;
+        figures[op] = BERTH_COST_MEASURED;
+    }
 }
 
 // ---- what to measure ----------------------------------------------------------------------------

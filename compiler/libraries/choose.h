@@ -12,12 +12,18 @@
 
 // Takes back what an earlier plan chose.
 void berth_libraries_forget(berth_module *module, berth_func_id main);
-// Chooses for the operations of a planned @main, whose entries say then what was compared; predicted
-// times become those of the libraries where these are measured. Inside berth_arena_try.
+// Chooses for the operations of a planned @main, whose entries say then what was compared. Inside
+// berth_arena_try.
 //   errors: INVALID_ARGUMENT libs of a cpu device names no library, or libs_policy no policy
 BERTH_MUST_USE berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
                                                    const berth_compile_options *options,
                                                    berth_plan *plan);
+
+// The times of @main on one device (of options->target) by operation, where a library would compute it
+// that was measured: the same choice, before placement. Others stay as they are.
+void berth_libraries_times(const berth_module *module, berth_func_id main, uint32_t device,
+                           const berth_compile_options *options, berth_arena *scratch, double *ns,
+                           berth_cost_figure *figures);
 
 // What could be measured, each kind of use once: for every library of the target's cpu devices.
 typedef struct berth_library_candidate {

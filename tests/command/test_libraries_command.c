@@ -112,6 +112,28 @@ Test(libraries_command, the_faster_one_computes) {
     }
 }
 
+// On which device a product runs depends on what the library takes: by our kernels' time alone it goes to
+// the GPU, whatever else was measured.
+Test(libraries_command, devices_are_chosen_by_their_times) {
+    if (!are_here()) cr_skip_test("a library is not here");
+    put("big.txt", "module \"m\"\ngraph @main(%x: f32[512,512], %w: f32[512,512]) {\n"
+                   "  %y = matmul(%x, %w)\n  %z = relu(%y)\n  return %z\n}\n");
+    cr_assert_eq(shell("\"$B\" calibrate big.txt --target 'cpu -libs=openblas' --duration 50ms -q "
+                       "-o b.jsonl >out"),
+                 0);
+    static const char *const times[] = {"1", "3.6e12"}, *const devices[] = {"cpu:0", "cuda:0"};
+    for (size_t i = 0; i < 2; ++i) {
+        char script[1024];
+        snprintf(script, sizeof(script),
+                 "sed -e '/\"work\": \"openblas: /s/\"ns\": [0-9.e+]*/\"ns\": %s/' b.jsonl "
+                 ">be.jsonl && \"$B\" plan big.txt --target 'cuda,cpu -libs=openblas' --costs "
+                 "be.jsonl --strategy auto -q >out && grep -q '^%s .* us' out && "
+                 "test $(grep -c 'computed by openblas' out) = %d",
+                 times[i], devices[i], i == 0);
+        cr_expect_eq(shell(script), 0, "%s", devices[i]);
+    }
+}
+
 // An expected value from elsewhere: the module as it is printed after its layouts runs as it did.
 Test(libraries_command, printed_modules_go_on) {
     if (!are_here()) cr_skip_test("a library is not here");
