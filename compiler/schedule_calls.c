@@ -9,6 +9,7 @@
 #include "compiler/schedule/plain_in_place.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/skip_zeros.h"
+#include "compiler/schedule/work_groups.h"
 #include "compiler/tuning/function_decisions.h"
 #include "compiler/tuning/table.h"
 
@@ -128,6 +129,8 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
     if (small || policy == &berth_schedule_policy_plain)
         pairs = add_plain_pairs(fn, small, pairs, &pair_count);
     fn->any_size = s->options->any_size;
+    fn->whole_results = berth_attrs_int(module, &berth_module_function(module, function)->attrs,
+                                        BERTH_ATTR_WHOLE_RESULTS, 0);
     berth_kernel_choice choice = {.scheduled = function,
                                   .target = berth_target_culled(module->arena, held->target),
                                   .function = hash};
@@ -152,13 +155,15 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
 static berth_hash128 hash_with_attributes(const berth_module *module, berth_func_id function,
                                           berth_hash128 body) {
     berth_hash128 hash = berth_decisions_hash(module, function, body);
+    const berth_attrs *attrs = &berth_module_function(module, function)->attrs;
     uint32_t count = 0;
-    const int64_t *border = berth_attrs_ints(
-        module, &berth_module_function(module, function)->attrs, BERTH_ATTR_ZERO_BORDER, &count);
-    if (!border) return hash;
+    const int64_t *border = berth_attrs_ints(module, attrs, BERTH_ATTR_ZERO_BORDER, &count);
+    int64_t whole = berth_attrs_int(module, attrs, BERTH_ATTR_WHOLE_RESULTS, 0);
+    if (!border && !whole) return hash;
     berth_strbuf text = berth_strbuf_make(module->arena);
     berth_strbuf_add_n(&text, (const char *)&hash, sizeof(hash));
-    berth_strbuf_add_n(&text, (const char *)border, count * sizeof(*border));
+    berth_strbuf_add_n(&text, (const char *)&whole, sizeof(whole));
+    if (border) berth_strbuf_add_n(&text, (const char *)border, count * sizeof(*border));
     return berth_hash128_of(text.data, text.length);
 }
 

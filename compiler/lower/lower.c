@@ -10,6 +10,7 @@
 #include "compiler/lower/tfn_simplify.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/skip_zeros.h"
+#include "compiler/schedule/work_groups.h"
 
 typedef struct job {
     berth_lower c;
@@ -400,6 +401,18 @@ static void note_zero_borders(const job *j, berth_func_id lowered) {
                              BERTH_ATTR_ZERO_BORDER, quads.data, quads.count);
 }
 
+// And of parts of a product (compiler/schedule/work_groups.h).
+static void note_whole_results(const job *j, berth_func_id lowered) {
+    const berth_lower *c = &j->c;
+    for (uint32_t i = 0; i < j->op_count; ++i) {
+        const berth_attrs *attrs = &c->graph->ops.data[j->ops[i]].attrs;
+        int64_t whole = berth_attrs_int(c->module, attrs, BERTH_ATTR_WHOLE_RESULTS, 0);
+        if (whole)
+            berth_attrs_set_int(c->module, &berth_module_function(c->module, lowered)->attrs,
+                                BERTH_ATTR_WHOLE_RESULTS, whole);
+    }
+}
+
 static berth_status lower_function(void *user) {
     call *request = user;
     berth_module *module = request->module;
@@ -424,6 +437,7 @@ static berth_status lower_function(void *user) {
     berth_status status = run(&request->j);
     if (!status) note_registered(module, request->created, graph);
     if (!status) note_zero_borders(&request->j, request->created);
+    if (!status) note_whole_results(&request->j, request->created);
     berth_arena_destroy(scratch);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/wide.h"
+#include "compiler/schedule/work_groups.h"
 #include "planner/planner.h"
 
 enum {
@@ -106,21 +107,36 @@ static void put_on(splitter *s, berth_value_id value, berth_value_id like) {
             graph->ops.data[graph->values.data[like].op].device;
 }
 
+// Those of the whole, and how large it is.
+static berth_attrs attributes_of_parts(splitter *s, const berth_op *op) {
+    berth_arena *arena = s->r.module->arena;
+    const berth_type *result = type_of(s, op->outputs[0]);
+    int64_t results = 1;
+    for (int d = 0; d < result->rank; ++d) results *= result->dims[d];
+    berth_attrs attrs = op->attrs;
+    attrs.items.data =
+        berth_arena_copy(arena, attrs.items.data, attrs.items.count * sizeof(*attrs.items.data));
+    attrs.items.capacity = attrs.items.count;
+    berth_attrs_set_int(s->r.module, &attrs, BERTH_ATTR_WHOLE_RESULTS, results);
+    return attrs;
+}
+
 static berth_status split_product(splitter *s, berth_op_id id, const berth_tensor *constant) {
     berth_arena *arena = s->r.module->arena;
     const berth_op op = graph_of(s)->ops.data[id];
     int64_t columns = columns_of(constant), all = constant->dims[1];
-    uint32_t count = (uint32_t)((all + columns - 1) / columns);
+    // A last part of a few columns, which devices compute in another form, belongs to the one before.
+    uint32_t count = (uint32_t)((all + columns - column_multiple) / columns);
     if (count < 2) return BERTH_OK;
+    berth_attrs attrs = attributes_of_parts(s, &op);
     berth_value_id *parts = berth_arena_new_array(arena, berth_value_id, count);
     for (uint32_t i = 0; i < count; ++i) {
         int64_t first = (int64_t)i * columns, left = all - first;
-        berth_tensor part = take_columns(arena, constant, first, left < columns ? left : columns);
+        berth_tensor part = take_columns(arena, constant, first, i + 1 == count ? left : columns);
         berth_value_id inputs[2] = {op.inputs[0],
                                     berth_rewriter_insert_constant(&s->r, id, &part, op.loc)};
         put_on(s, inputs[1], op.inputs[1]);
-        BERTH_TRY(
-            berth_rewriter_insert(&s->r, id, op.kind, inputs, 2, &op.attrs, op.loc, &parts[i]));
+        BERTH_TRY(berth_rewriter_insert(&s->r, id, op.kind, inputs, 2, &attrs, op.loc, &parts[i]));
         put_on(s, parts[i], op.outputs[0]);
     }
     berth_attrs axis = {0};

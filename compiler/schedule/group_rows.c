@@ -434,6 +434,7 @@ static int64_t wanted_columns(const group_plan *p, const berth_local_tile_limits
 static bool pays(const group_plan *p, const berth_local_tile_limits *limits) {
     int64_t rows = 1, units = limits->compute_units > 0 ? limits->compute_units : 16;
     for (int i = 0; i < p->nest->count; ++i) rows *= p->nest->loops[i].extent;
+    if (rows < p->fn->whole_results) rows = p->fn->whole_results;
     return p->has_sum && p->longest >= LEAST_SUM &&
            (p->in_order || rows < units * ITEMS_FOR_A_UNIT);
 }

@@ -11,6 +11,10 @@
 // fused outwards). `stmt` itself when there are none.
 berth_stmt berth_work_groups(berth_tfn *fn, berth_stmt stmt);
 
+// Of an operation, and of its function: results of the product whose columns were split (passes/split.h). What
+// decides in which order sums are taken looks at these, so that parts give the bits that the whole gives.
+#define BERTH_ATTR_WHOLE_RESULTS "whole_results"
+
 typedef struct berth_local_tile_limits {
     uint16_t lanes;              // of the vectors that a work-item computes with
     int64_t rows;                // most rows of vectors of a work-item (accumulators)

@@ -2,7 +2,6 @@
 // has more than it allows. Random networks of products and sums on the CPU and through OpenCL.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +15,7 @@
 
 enum {
     most_values = 64,
-    seed_count = 5,
+    seed_count = 8,
     record_bytes = 256 << 10,  // what a session keeps beside what its devices have, at most
 };
 
@@ -58,7 +57,7 @@ static void keep(network *n, berth_value_id value, int64_t width) {
 
 // A chain of products, some with weights that were used before, with sums and activations between.
 static void build(network *n) {
-    static const int64_t sizes[] = {96, 128, 192, 256};
+    static const int64_t sizes[] = {10, 128, 203, 256};
     berth_value_id shared = BERTH_NONE;
     n->module = berth_module_create(n->arena, "network");
     n->main = berth_graph_create(n->module, "main", 0);
@@ -94,20 +93,21 @@ static void build(network *n) {
         berth_module_intern(n->module, "y");
 }
 
-// A product with 10 MiB of weights, more than the budgets below: its columns are read in parts.
+// A product with 9 or 10 MiB of weights, more than the budgets below: its columns are read in parts.
 static void build_large(network *n) {
     n->module = berth_module_create(n->arena, "large");
     n->main = berth_graph_create(n->module, "main", 0);
     n->state = n->seed;
     n->rows = (int64_t)n->seed;
+    int64_t columns = n->seed % 2 ? 2600 : 2305;  // whole parts and 296 columns; and one column
     berth_type_id type =
         berth_type_tensor(n->module, BERTH_DTYPE_F32, 2, (int64_t[]){n->rows, 128});
     berth_value_id x = berth_graph_add_param(n->module, n->main, "x", type);
     x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){128, 1024}));
-    x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){1024, 2560 + 40}));
-    x = add(n, BERTH_OP_ADD, x, weights(n, 1, (int64_t[]){2560 + 40}));
+    x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){1024, columns}));
+    x = add(n, BERTH_OP_ADD, x, weights(n, 1, (int64_t[]){columns}));
     x = add(n, BERTH_OP_RELU, x, BERTH_NONE);
-    x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){2560 + 40, 64}));
+    x = add(n, BERTH_OP_MATMUL, x, weights(n, 2, (int64_t[]){columns, 64}));
     berth_graph_set_results(n->module, n->main, &x, 1);
     berth_graph_get(n->module, n->main)->values.data[x].name = berth_module_intern(n->module, "y");
 }
@@ -234,26 +234,12 @@ static uint64_t run(bench *b, const berth_program *program, int64_t rows, uint64
     return peak;
 }
 
-// To the bit on the cpu. On OpenCL a product with weights that come in pieces may add up in another order than one with
-// constants does: within rounding of the largest result there.
+// To the bit, on every device.
 static void expect_same(const bench *b, const berth_tensor *got, uint64_t budget) {
     uint64_t size_bytes = berth_tensor_size_bytes(got);
     cr_assert_eq(size_bytes, berth_tensor_size_bytes(&b->unlimited));
-    if (strcmp(b->device, "cpu") == 0) {
-        cr_expect_arr_eq(got->data, b->unlimited.data, size_bytes, "seed %llu, budget %llu",
-                         (unsigned long long)b->seed, (unsigned long long)budget);
-        return;
-    }
-    const float *is = got->data, *was = b->unlimited.data;
-    float largest = 0, difference = 0;
-    for (uint64_t i = 0; i < size_bytes / sizeof(float); ++i) {
-        largest = fmaxf(largest, fabsf(was[i]));
-        difference = fmaxf(difference, fabsf(is[i] - was[i]));
-        cr_expect(isfinite(is[i]), "result %llu", (unsigned long long)i);
-    }
-    cr_expect_leq(difference, 4e-6f * largest, "seed %llu, budget %llu: %g of %g",
-                  (unsigned long long)b->seed, (unsigned long long)budget, (double)difference,
-                  (double)largest);
+    cr_expect_arr_eq(got->data, b->unlimited.data, size_bytes, "%s, seed %llu, budget %llu",
+                     b->device, (unsigned long long)b->seed, (unsigned long long)budget);
 }
 
 // The smallest budget that the refusal of one byte names.
@@ -329,12 +315,13 @@ static void check_budgets(uint64_t seed, const char *target, const char *device)
     end(&b);
 }
 
-// One row, where parts are bytes in a row, and several.
+// One row, where parts are bytes in a row, and several. Through OpenCL for a GPU's forms, where the order of a sum
+// depends on how many results there are.
 static void check_large(const char *target, const char *device) {
-    for (uint64_t rows = 1; rows <= 5; rows += 4) {
+    for (uint64_t rows = 1; rows <= 5; rows += rows == 1 ? 1 : 3) {
         bench b = {.target = target, .device = device, .seed = rows, .kind = LARGE};
         begin(&b);
-        cr_assert_gt(b.whole_bytes, 10 << 20);
+        cr_assert_gt(b.whole_bytes, 9 << 20);
         run_within(&b, 6 << 20, true);
         end(&b);
     }
