@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "target/target.h"
 
 static void drop_tree(void *tree) {
     json_decref(tree);
@@ -19,12 +20,26 @@ berth_status berth_json_line_wrong(const berth_json_line *line, const char *what
                              line->file->path, line->number, what, line->file->writer);
 }
 
+struct berth_json_targets {
+    berth_arena *arena;
+    berth_interner *texts;  // as they stand in the file; a target's number is its text's less 1
+    BERTH_VEC(const char *) culled;  // as of now
+};
+
 const char *berth_json_line_target(const berth_json_line *line, const json_t *object) {
+    berth_json_targets *targets = line->targets;
     if (!json_is_object(object) || !json_is_string(json_object_get(object, "kind"))) return NULL;
-    char *text = json_dumps(object, JSON_SORT_KEYS);
-    if (!text) berth_arena_fail(line->arena);
-    berth_arena_defer(line->arena, drop_text, text);
-    return text;
+    char *dumped = json_dumps(object, JSON_SORT_KEYS);
+    if (!dumped) berth_arena_fail(line->arena);
+    berth_arena_defer(line->arena, drop_text, dumped);
+    uint32_t id = berth_intern(targets->texts, dumped);
+    if (id <= targets->culled.count) return targets->culled.data[id - 1];
+    const char *text = berth_arena_strdup(targets->arena, dumped), *now = NULL;
+    berth_status unknown = berth_target_renew_culled(targets->arena, text, &now);
+    if (berth_status_code(unknown) == BERTH_OUT_OF_MEMORY) berth_arena_fail(targets->arena);
+    berth_vec_push(targets->arena, &targets->culled, unknown ? text : now);
+    berth_status_free(unknown);
+    return targets->culled.data[id - 1];
 }
 
 static berth_status read_line(const berth_json_line *line, const char *text, size_t length) {
@@ -54,7 +69,8 @@ static berth_status read_lines(void *user) {
     char *data = NULL;
     size_t size_bytes = 0;
     berth_status status = berth_file_read(outer, job->file->path, limit_bytes, &data, &size_bytes);
-    berth_json_line line = {.file = job->file};
+    berth_json_targets targets = {.arena = outer, .texts = berth_interner_create(outer)};
+    berth_json_line line = {.file = job->file, .targets = &targets};
     for (size_t at = 0; !status && at < size_bytes;) {
         const char *end = memchr(data + at, '\n', size_bytes - at);
         size_t length = end ? (size_t)(end - data) - at : size_bytes - at;

@@ -18,9 +18,11 @@
 #include "base/str.h"
 
 typedef struct berth_json_lines berth_json_lines;
+typedef struct berth_json_targets berth_json_targets;  // culled targets that were read, each once
 
 typedef struct berth_json_line {
     const berth_json_lines *file;
+    berth_json_targets *targets;
     uint32_t number;     // from 1
     berth_arena *arena;  // of this line: what `add` needs no longer than that
 } berth_json_line;
@@ -40,7 +42,9 @@ BERTH_MUST_USE berth_status berth_json_lines_read(const berth_json_lines *file, 
 // "PATH:LINE: what; a line is as `WRITER` writes it".
 BERTH_MUST_USE berth_status berth_json_line_wrong(const berth_json_line *line, const char *what);
 
-// A culled target as berth_target_culled writes it, in the line's arena; NULL = it is none.
+// A culled target as berth_target_culled writes it now, also where an earlier version wrote it
+// (berth_target_renew_culled); as it stands there where this version cannot read it: so it is kept,
+// and no device has it. Lives as long as the reading; NULL = it is none.
 const char *berth_json_line_target(const berth_json_line *line, const json_t *object);
 
 // A finite number from `least` to `most`.

@@ -51,3 +51,27 @@ const char *berth_target_culled(berth_arena *arena, const berth_target *target) 
                                berth_target__json_int(arena, target->extras[i].value));
     return berth_target__json_print(arena, culled, 0);
 }
+
+typedef struct renewal {
+    berth_arena *arena;
+    const berth_target *device;
+    const char *out;
+} renewal;
+
+static berth_status cull(void *user) {
+    renewal *job = user;
+    job->out = berth_target_culled(job->arena, job->device);
+    return BERTH_OK;
+}
+
+berth_status berth_target_renew_culled(berth_arena *arena, const char *culled,
+                                       const char **out_culled) {
+    const berth_target_options options = {.no_files = true};
+    berth_multi_target *target = NULL;
+    *out_culled = NULL;
+    BERTH_TRY(berth_target_parse(arena, culled, &options, &target));
+    renewal job = {.arena = arena, .device = target->devices[0].target};
+    BERTH_TRY(berth_arena_try(arena, cull, &job));
+    *out_culled = job.out;
+    return BERTH_OK;
+}

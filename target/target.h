@@ -139,6 +139,12 @@ int64_t berth_target_extra_get(const berth_target *target, const char *name, int
 // JSON on one line. Records of measured kernels are keyed by it; figures that only predict (peaks,
 // bandwidths), capacities and names are no part of it. Inside berth_arena_try.
 const char *berth_target_culled(berth_arena *arena, const berth_target *target);
+// A culled target that an earlier version of Berth wrote, as this one writes it: attributes that it does not
+// have are what they are by default, which is how kernels were made before there were such attributes.
+// An entry point, as berth_target_parse. The text lives in the arena.
+//   errors: those of berth_target_parse: it has an attribute or a value that this version does not know
+BERTH_MUST_USE berth_status berth_target_renew_culled(berth_arena *arena, const char *culled,
+                                                      const char **out_culled);
 // Peak of `dtype`, or the best guess from f32 (f16 as f32, f64 half of it, i8 as f32); never 0.
 double berth_target_peak(const berth_target *target, berth_dtype dtype);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "artifact/file.h"
+#include "compiler/cost/applies.h"
 #include "compiler/cost/table.h"
 #include "compiler/passes/tensor_parallel.h"
 #include "compiler/tuning/kernel_choice.h"
@@ -404,9 +405,7 @@ static berth_status read_costs(void *user) {
     costs_job *job = user;
     job->table = berth_cost_table_create(job->model->arena);
     BERTH_TRY(berth_cost_table_read(job->table, job->path));
-    berth_log_message(job->model->log, BERTH_LOG_INFO, "costs: %u of %s",
-                      berth_cost_table_count(job->table), job->path);
-    return BERTH_OK;
+    return berth_cost_table_say(job->table, job->path, job->model->target, job->model->log);
 }
 
 typedef struct tuned_job {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compiler/cost/applies.h"
 #include "compiler/cost/table.h"
 #include "tests/check.h"
 
@@ -191,6 +192,73 @@ static char *temporary_file(const char *text) {
     cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
     return path;
+}
+
+// A target as a version without the newer attributes wrote it (these are of the first that calibrated).
+#define OLD_TARGET                                                                                 \
+    "{\"arch\": \"x86_64\", \"cores\": 2, \"features\": [\"avx2\", \"fma\"], \"kind\": \"cpu\", "  \
+    "\"l1_bytes\": 32768, \"l2_bytes\": 262144, \"threads\": 2, \"vector_bits\": 256}"
+#define LATER_TARGET "{\"arch\": \"x86_64\", \"horns\": 2, \"kind\": \"cpu\"}"
+
+static char *versions_file(void) {
+    static const char rest[] = ", \"class\": \"add\", \"work\": \"w\", \"flops\": 1, \"bytes\": 1, "
+                               "\"ns\": 5, \"runs\": 2}\n";
+    char text[1024];
+    snprintf(text, sizeof(text), "{\"target\": " OLD_TARGET "%s{\"target\": " LATER_TARGET "%s",
+             rest, rest);
+    return temporary_file(text);
+}
+
+// Calibration files outlive versions: a record of an older one is of the device whose new attributes are
+// what they are by default, and one that this version cannot read is kept and is nobody's.
+Test(cost_table, files_of_other_versions_apply) {
+    berth_arena *arena = make_arena();
+    berth_cost_table *table = berth_cost_table_create(arena);
+    char *path = versions_file();
+    assert_ok(berth_cost_table_read(table, path));
+    cr_assert_eq(berth_cost_table_count(table), 2);
+    cr_expect_str_eq(berth_cost_table_at(table, 1)->target, LATER_TARGET);
+    const berth_target *same = cpu(arena, "cpu -arch=x86_64 -cores=2 -features=avx2,fma");
+    const berth_target *other =
+        cpu(arena, "cpu -arch=x86_64 -cores=2 -features=avx2,fma -tile_rows=9");
+    cr_expect(berth_cost_device_is_measured(berth_cost_table_device(table, same)));
+    cr_expect_not(berth_cost_device_is_measured(berth_cost_table_device(table, other)));
+    assert_ok(berth_cost_table_write(table, path));
+    berth_cost_table *again = berth_cost_table_create(arena);
+    assert_ok(berth_cost_table_read(again, path));
+    cr_expect_eq(berth_cost_table_count(again), 2);
+    cr_expect_str_eq(berth_cost_table_at(again, 0)->target, berth_target_culled(arena, same));
+    unlink(path);
+    berth_arena_destroy(arena);
+}
+
+static void keep_message(void *user, berth_log_level level, const char *message) {
+    (void)level;
+    snprintf(user, 1024, "%s", message);
+}
+
+// Who plans for a device that nobody measured is told, with what the nearest one differs in.
+Test(cost_table, says_which_devices_have_no_records) {
+    static const struct {
+        const char *target, *said;
+    } rows[] = {
+        {"cpu -arch=x86_64 -cores=2 -features=avx2,fma", "costs: 2 of F"},
+        {"cpu -arch=x86_64 -cores=1 -threads=2 -features=avx2,fma",
+         "costs: 2 of F; none is of cpu:0 (the nearest device: cores: 2, not 1)"},
+        {"cuda", "costs: 2 of F; none is of cuda:0 (nor of any other cuda)"},
+    };
+    berth_arena *arena = make_arena();
+    berth_cost_table *table = berth_cost_table_create(arena);
+    char *path = versions_file(), said[1024];
+    assert_ok(berth_cost_table_read(table, path));
+    unlink(path);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        berth_multi_target *target = NULL;
+        assert_ok(berth_target_parse(arena, rows[i].target, NULL, &target));
+        assert_ok(berth_cost_table_say(table, "F", target, (berth_log){keep_message, said}));
+        cr_expect_str_eq(said, rows[i].said);
+    }
+    berth_arena_destroy(arena);
 }
 
 Test(cost_table, files_come_back_as_they_were) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "compiler/tuning/table.h"
+#include "target/target.h"
 #include "tests/check.h"
 
 static berth_arena *make_arena(void) {
@@ -13,7 +14,21 @@ static berth_arena *make_arena(void) {
     return arena;
 }
 
-static const char target[] = "{\"kind\": \"cpu\"}";
+static berth_arena *target_arena;
+static const char *target;
+
+static void make_target(void) {
+    berth_multi_target *made = NULL;
+    target_arena = make_arena();
+    assert_ok(berth_target_parse(target_arena, "cpu -arch=x86_64", NULL, &made));
+    target = berth_target_culled(target_arena, made->devices[0].target);
+}
+
+static void drop_target(void) {
+    berth_arena_destroy(target_arena);
+}
+
+TestSuite(tuned_table, .init = make_target, .fini = drop_target);
 
 static void add(berth_tuned_table *table, uint64_t function, const char *decisions, double ns) {
     const char *const list[] = {"", decisions};
@@ -76,6 +91,28 @@ Test(tuned_table, files) {
     cr_expect_str_eq(record->decisions[0], "");
     cr_expect_str_eq(record->decisions[1], "rows=4 chunk=2");
     unlink(path);
+    berth_arena_destroy(arena);
+}
+
+// A file that a version without the newer attributes wrote is of the same device.
+Test(tuned_table, files_of_older_versions_apply) {
+    static const char old[] = "{\"arch\": \"x86_64\", \"cores\": 4, \"kind\": \"cpu\", "
+                              "\"l1_bytes\": 32768, \"l2_bytes\": 262144, "
+                              "\"threads\": 4, \"vector_bits\": 128}";
+    berth_arena *arena = make_arena();
+    berth_tuned_table *table = berth_tuned_table_create(arena);
+    const char *path = temporary_file();
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fprintf(file,
+            "{\"target\": %s, \"function\": \"0000000000000001fffffffffffffffe\", \"name\": \"k\", "
+            "\"decisions\": [\"rows=4\"], \"ns\": 5, \"policy_ns\": 6, \"runs\": 7}\n",
+            old);
+    fclose(file);
+    assert_ok(berth_tuned_table_read(table, path));
+    unlink(path);
+    cr_assert_not_null(find(table, 1));
+    cr_expect_str_eq(find(table, 1)->decisions[0], "rows=4");
     berth_arena_destroy(arena);
 }
 

@@ -189,6 +189,43 @@ Test(target_facts, registers_and_tiles) {
     cr_expect_str_neq(berth_target_culled(test_arena, a), berth_target_culled(test_arena, b));
 }
 
+// The culled form is that of a target, so that it is read as one: nothing that it leaves out matters to it.
+Test(target_facts, culled_targets_renew_to_themselves) {
+    berth_target_tag *tags = NULL;
+    uint32_t count = 0;
+    cr_assert_null(berth_target_list_tags(test_arena, NULL, &tags, &count));
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_multi_target *t = parse(tags[i].name);
+        for (uint32_t d = 0; d < t->device_count; ++d) {
+            const char *culled = berth_target_culled(test_arena, t->devices[d].target),
+                       *again = NULL;
+            berth_status status = berth_target_renew_culled(test_arena, culled, &again);
+            cr_expect_null(status, "%s: %s", tags[i].name,
+                           status ? berth_status_message(status) : "");
+            if (!status) cr_expect_str_eq(again, culled, "%s: %s, %s", tags[i].name, again, culled);
+            berth_status_free(status);
+        }
+    }
+}
+
+// What an earlier version wrote lacks attributes; what a later one wrote may have others.
+Test(target_facts, culled_targets_of_other_versions) {
+    static const char old[] =
+        "{\"arch\": \"x86_64\", \"cores\": 2, \"features\": [\"avx2\", \"fma\"], \"kind\": "
+        "\"cpu\", "
+        "\"l1_bytes\": 32768, \"l2_bytes\": 262144, \"threads\": 2, \"vector_bits\": 256}";
+    static const char later[] = "{\"arch\": \"x86_64\", \"kind\": \"cpu\", \"horns\": 2}";
+    const char *now = NULL;
+    cr_assert_null(berth_target_renew_culled(test_arena, old, &now));
+    const char *same = "cpu -arch=x86_64 -cores=2 -features=avx2,fma";
+    cr_expect_str_eq(now, berth_target_culled(test_arena, parse(same)->devices[0].target));
+    berth_status status = berth_target_renew_culled(test_arena, later, &now);
+    cr_assert_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
+    cr_expect_not_null(strstr(berth_status_message(status), "horns"), "%s",
+                       berth_status_message(status));
+    berth_status_free(status);
+}
+
 Test(target_facts, every_allocation_fails_once) {
     fail_at_each("opencl,cpu -libs=a,b");
     fail_at_each("local");
