@@ -23,6 +23,7 @@ static berth_buffer *bound_buffer(const berth_session *session, const berth_prog
 
 // A constant that is read from the program's file into host memory.
 typedef struct store_read {
+    berth_session *session;
     const berth_program_file *file;
     uint64_t offset_bytes;
     uint64_t size_bytes;
@@ -31,10 +32,10 @@ typedef struct store_read {
 
 static berth_status read_store(void *user) {
     const store_read *read = user;
-    return berth_status_prefix(berth_file_read_range(read->file->fd, read->offset_bytes,
-                                                     berth_buffer_host(read->destination),
-                                                     (size_t)read->size_bytes),
-                               "reading a constant from the program's file");
+    return berth_status_prefix(
+        berth_store_reader_read(read->session->store_reader, read->file->fd, read->offset_bytes,
+                                berth_buffer_host(read->destination), read->size_bytes),
+        "reading a constant from the program's file");
 }
 
 static const uint8_t *constant_data(const berth_program *program, uint32_t tensor) {
@@ -59,7 +60,8 @@ static bool make_store_read(berth_session *session, const berth_program_step *st
         source->size_bytes > file->size_bytes - (begin - first))
         return false;
     store_read *read = berth_arena_new(session->arena, store_read);
-    *read = (store_read){file, begin - first, source->size_bytes, bound_buffer(session, step, 1)};
+    *read = (store_read){session, file, begin - first, source->size_bytes,
+                         bound_buffer(session, step, 1)};
     command->kind = BERTH_COMMAND_HOST_CALL;
     command->host_call.call = read_store;
     command->host_call.user = read;
@@ -157,6 +159,16 @@ void berth_executor__make_commands(berth_session *session) {
             berth_arena_new_array(session->arena, berth_semaphore_point, batch->wait_count + 1);
     }
     choose_asynchronous(session);
+}
+
+berth_status berth_executor__start_reader(berth_session *session) {
+    const berth_session_options *options = &session->options;
+    bool reads = false;
+    for (uint32_t i = 0; i < session->schedule.batch_count; ++i)
+        for (uint32_t k = 0; k < session->batches[i].command_count; ++k)
+            reads |= session->batches[i].commands[k].kind == BERTH_COMMAND_HOST_CALL;
+    if (!reads || options->thread_count == 1 || options->threads) return BERTH_OK;
+    return berth_store_reader_create(session->allocator, &session->store_reader);
 }
 
 // ---- running ----

@@ -34,6 +34,7 @@ static berth_status open_body(void *user) {
     BERTH_TRY(berth_executor__share_segments(session));
     berth_executor__make_commands(session);
     berth_executor__make_reports(session);
+    BERTH_TRY(berth_executor__start_reader(session));
     return berth_executor__prepare_lists(session);
 }
 
@@ -109,6 +110,7 @@ void berth_session_close(berth_session *session) {
     if (session->next != session->spare) berth_session_close(session->next);
     berth_session_close(session->spare);
     berth_executor__close_queues(session);
+    berth_store_reader_destroy(session->store_reader);
     berth_executor__free_memory(session);
     berth_executor__close_devices(session);
     if (session->lock_made) pthread_cond_destroy(&session->opened);

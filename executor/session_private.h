@@ -9,6 +9,7 @@
 #include "executor/device_choice.h"
 #include "executor/schedule.h"
 #include "executor/session.h"
+#include "executor/store_reader.h"
 
 #pragma GCC visibility push(hidden)  // of no library that links this one
 
@@ -71,6 +72,8 @@ struct berth_session {
         *next;  // of a later plan, which took over; of the thread that runs, `lock` to set it
     uint32_t lost_device;  // of the plan: where the last run failed; BERTH_NO_INDEX = unknown
     berth_session_options options;
+
+    berth_store_reader *store_reader;  // NULL: no constants are read again, or by one thread
 
     berth_driver **drivers;
     uint32_t driver_count;
@@ -211,6 +214,8 @@ BERTH_MUST_USE berth_status berth_executor__share_segments(berth_session *sessio
 BERTH_MUST_USE berth_status berth_executor__take_back(berth_session *session);
 void berth_executor__free_segments(berth_session *session);
 void berth_executor__make_commands(berth_session *session);
+// Where constants are read from a file and the session has threads of its own. After make_commands.
+BERTH_MUST_USE berth_status berth_executor__start_reader(berth_session *session);
 // Makes the batches' command lists ready for the queues that are open. After make_commands.
 BERTH_MUST_USE berth_status berth_executor__prepare_lists(berth_session *session);
 void berth_executor__make_reports(berth_session *session);
