@@ -66,6 +66,15 @@ static berth_value_id scale_channels(builder *b, berth_value_id x, int64_t chann
     return add(b, BERTH_OP_CONV, inputs, 2, attrs);
 }
 
+// The sum with an input of the result's dimensions; a convolution's in blocks.
+static berth_value_id add_value(builder *b, const berth_library_use *use, berth_value_id y,
+                                int rank, const int64_t *dims) {
+    berth_value_id other = berth_graph_add_param(
+        b->module, b->main, "sum", berth_type_tensor(b->module, use->dtype, rank, dims));
+    if (use->kind == BERTH_OP_CONV) other = scale_channels(b, other, dims[1]);
+    return add(b, BERTH_OP_ADD, (berth_value_id[]){y, other}, 2, (berth_attrs){0});
+}
+
 static berth_value_id build_convolution(builder *b, const berth_library_use *use) {
     const berth_library_convolution *c = &use->convolution;
     const berth_window *w = &c->window;
@@ -79,13 +88,15 @@ static berth_value_id build_convolution(builder *b, const berth_library_use *use
     berth_value_id inputs[3] = {x, weights(b, BERTH_DTYPE_F32, 4,
                                            (int64_t[]){c->outputs, c->depthwise ? 1 : c->inputs,
                                                        w->kernel[0], w->kernel[1]})};
-    if (use->operand_count > 2) inputs[2] = weights(b, BERTH_DTYPE_F32, 1, &c->outputs);
+    if (use->bias) inputs[2] = weights(b, BERTH_DTYPE_F32, 1, &c->outputs);
     berth_attrs_set_ints(b->module, &attrs, "kernel_shape", w->kernel, 2);
     berth_attrs_set_ints(b->module, &attrs, "strides", w->strides, 2);
     berth_attrs_set_ints(b->module, &attrs, "dilations", w->dilations, 2);
     berth_attrs_set_ints(b->module, &attrs, "pads", pads, 4);
     berth_attrs_set_int(b->module, &attrs, "group", w->group);
-    berth_value_id y = add(b, BERTH_OP_CONV, inputs, use->operand_count, attrs);
+    berth_value_id y = add(b, BERTH_OP_CONV, inputs, use->bias ? 3 : 2, attrs);
+    if (use->sum)
+        y = add_value(b, use, y, 4, (int64_t[]){c->images, c->outputs, w->output[0], w->output[1]});
     if (use->relu) y = add(b, BERTH_OP_RELU, &y, 1, (berth_attrs){0});
     return scale_channels(b, y, c->outputs);
 }
@@ -114,9 +125,11 @@ static berth_value_id build_product(builder *b, const comparison *c, const berth
     if (gemm) berth_attrs_set_int(b->module, &attrs, "transA", p->transposed_a);
     if (gemm) berth_attrs_set_int(b->module, &attrs, "transB", p->transposed_b);
     berth_value_id y = add(b, gemm ? BERTH_OP_GEMM : BERTH_OP_MATMUL, inputs, 2, attrs);
-    if (use->operand_count > 2)
+    if (use->bias)
         y = add(b, BERTH_OP_ADD, (berth_value_id[]){y, weights(b, use->dtype, 1, &p->columns)}, 2,
                 (berth_attrs){0});
+    int64_t dims[] = {p->batch, p->rows, p->columns};
+    if (use->sum) y = add_value(b, use, y, p->batch > 1 ? 3 : 2, dims + (p->batch == 1));
     return use->relu ? add(b, BERTH_OP_RELU, &y, 1, (berth_attrs){0}) : y;
 }
 

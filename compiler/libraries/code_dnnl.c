@@ -75,6 +75,7 @@ static const char *const body[] = {
     "#define engine_destroy CALL(22, int (*)(void *))\n",
     "#define omp_set_num_threads CALL(23, void (*)(int))\n",
     "#define omp_get_max_threads CALL(24, int (*)(void))\n",
+    "#define post_ops_append_sum CALL(25, int (*)(void *, float))\n",
     "\n",
     "/* Operands and result: source, weights, bias, destination. */\n",
     "enum { operands = 4 };\n",
@@ -129,6 +130,7 @@ static const char *const body[] = {
     "    if (!failed) failed = attr_create(&attr);\n",
     "    if (!failed) failed = attr_set_scratchpad_mode(attr, user_scratchpad);\n",
     "    if (!failed) failed = post_ops_create(&post_ops);\n",
+    "    if (!failed && has_sum) failed = post_ops_append_sum(post_ops, 1);\n",
     "    if (!failed && has_relu) failed = post_ops_append_eltwise(post_ops, 1, relu, 0, 0);\n",
     "    if (!failed) failed = attr_set_post_ops(attr, post_ops);\n",
     "    for (int i = 0; i < shapes && !failed; ++i) failed = make_primitive(i, attr);\n",
@@ -172,6 +174,20 @@ static const char *const body[] = {
     "    if (engine) engine_destroy(engine);\n",
     "}\n",
     "\n",
+    "/* The sum is of what the result's place has held. Parts in blocks are whole; of others rows lie apart. */\n",
+    "static void copy_sum(int part, const float *from, float *to) {\n",
+    "    const operand *o = &tables[parts[part].shape][3];\n",
+    "    int64_t batch = o->rank > 2 ? o->dims[0] : 1, rows = o->dims[o->rank - 2];\n",
+    "    from += parts[part].offsets[3];\n",
+    "    to += parts[part].offsets[3];\n",
+    "    if (o->blocks) memcpy(to, from, sizeof(float) * (size_t)o->span);\n",
+    "    for (int64_t b = 0; b < batch && !o->blocks; ++b)\n",
+    "        for (int64_t i = 0; i < rows; ++i) {\n",
+    "            int64_t at = (batch > 1 ? b * o->strides[0] : 0) + i * o->strides[o->rank - 2];\n",
+    "            memcpy(to + at, from + at, sizeof(float) * (size_t)o->dims[o->rank - 1]);\n",
+    "        }\n",
+    "}\n",
+    "\n",
     "/* What cannot be computed for want of memory is no number, so that it is seen. */\n",
     "static void spoil(int part, float *result) {\n",
     "    const operand *to = &tables[parts[part].shape][3];\n",
@@ -207,10 +223,13 @@ static const char *const body[] = {
     "    if (failed) spoil(part, data[3]);\n",
     "}\n",
     "\n",
-    "static void run(float *const *data, int64_t begin, int64_t end) {\n",
+    "static void run(float *const *data, const float *sum, int64_t begin, int64_t end) {\n",
     "    int threads = omp_get_max_threads();\n",
     "    omp_set_num_threads(1);\n",
-    "    for (int64_t i = begin; i < end; ++i) run_part((int)i, data);\n",
+    "    for (int64_t i = begin; i < end; ++i) {\n",
+    "        if (has_sum) copy_sum((int)i, sum, data[3]);\n",
+    "        run_part((int)i, data);\n",
+    "    }\n",
     "    omp_set_num_threads(threads);\n",
     "}\n",
 };
@@ -241,7 +260,8 @@ static const char *const imports[] = {D, "dnnl_version",
                                       D, "dnnl_stream_destroy",
                                       D, "dnnl_engine_destroy",
                                       D, "omp_set_num_threads",
-                                      D, "omp_get_max_threads"};
+                                      D, "omp_get_max_threads",
+                                      D, "dnnl_post_ops_append_sum"};
 #undef D
 
 enum { SOURCE, WEIGHTS, BIAS, RESULT, OPERANDS, MOST_RANK = 5 };
@@ -428,26 +448,27 @@ static void add_window(const berth_window *w, berth_strbuf *out) {
 
 berth_library_code berth_library__dnnl(const berth_library_use *use, const char *const *layouts,
                                        const berth_library_grid *grid, berth_arena *arena) {
-    bool bias = use->operand_count > 2;
+    bool bias = use->bias, sum = use->sum;
     berth_strbuf out = berth_strbuf_make(arena);
     berth_strbuf_addf(&out,
                       "#include <stdatomic.h>\n#include <stdint.h>\n#include <stdio.h>\n"
                       "#include <stdlib.h>\n#include <string.h>\n"
-                      "enum { is_convolution = %d, has_bias = %d, has_relu = %d };\n",
-                      use->kind == BERTH_OP_CONV, bias, use->relu);
+                      "enum { is_convolution = %d, has_bias = %d, has_sum = %d, has_relu = %d };\n",
+                      use->kind == BERTH_OP_CONV, bias, sum, use->relu);
     add_window(&use->convolution.window, &out);
     add_tables(use, layouts, grid, arena, &out);
     for (size_t i = 0; i < sizeof(body) / sizeof(body[0]); ++i) berth_strbuf_add(&out, body[i]);
     for (int i = 0; i < 2; ++i)
         berth_strbuf_addf(&out,
                           "void " BERTH_LIBRARY_SYMBOL
-                          "(const float *x, const float *w%s, float *y, int64_t begin, "
+                          "(const float *x, const float *w%s%s, float *y, int64_t begin, "
                           "int64_t end)%s",
-                          bias ? ", const float *bias" : "", i ? " {\n" : ";\n");
+                          bias ? ", const float *bias" : "", sum ? ", const float *sum" : "",
+                          i ? " {\n" : ";\n");
     berth_strbuf_addf(&out,
                       "    float *const data[operands] = {(float *)(uintptr_t)x, "
-                      "(float *)(uintptr_t)w, %s, y};\n    run(data, begin, end);\n}\n",
-                      bias ? "(float *)(uintptr_t)bias" : "0");
+                      "(float *)(uintptr_t)w, %s, y};\n    run(data, %s, begin, end);\n}\n",
+                      bias ? "(float *)(uintptr_t)bias" : "0", sum ? "sum" : "0");
     return (berth_library_code){.source = berth_strbuf_text(&out),
                                 .imports = imports,
                                 .import_count = sizeof(imports) / sizeof(imports[0]),

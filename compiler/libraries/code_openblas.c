@@ -23,18 +23,20 @@ static const char *const body[] = {
     "    return 0;\n",
     "}\n",
     "\n",
-    "static void finish(element *y, const element *bias, int rows, int columns) {\n",
+    "static void finish(element *y, const element *bias, const element *sum, int rows, int columns) {\n",
     "    for (int i = 0; i < rows; ++i) {\n",
     "        element *row = y + (int64_t)i * ld_y;\n",
     "        if (bias)\n",
     "            for (int j = 0; j < columns; ++j) row[j] += bias[j];\n",
+    "        if (sum)\n",
+    "            for (int j = 0; j < columns; ++j) row[j] += sum[(int64_t)i * ld_y + j];\n",
     "        if (has_relu)\n",
     "            for (int j = 0; j < columns; ++j) row[j] = row[j] < 0 ? 0 : row[j];\n",
     "    }\n",
     "}\n",
     "\n",
-    "static void run(const element *a, const element *b, const element *bias, element *y, int64_t begin,\n",
-    "                int64_t end) {\n",
+    "static void run(const element *a, const element *b, const element *bias, const element *sum,\n",
+    "                element *y, int64_t begin, int64_t end) {\n",
     "    for (int64_t g = begin; g < end; ++g) {\n",
     "        const part *p = &parts[g];\n",
     "        for (int64_t i = p->first; i < p->end; ++i) {\n",
@@ -42,7 +44,9 @@ static const char *const body[] = {
     "            gemm(row_major, transposed_a ? transposed : plain, transposed_b ? transposed : plain,\n",
     "                 p->rows, p->columns, depth, 1, a + i * batch_a + p->a, ld_a,\n",
     "                 b + i * batch_b + p->b, ld_b, 0, to, ld_y);\n",
-    "            if (bias || has_relu) finish(to, bias ? bias + p->bias : 0, p->rows, p->columns);\n",
+    "            if (bias || sum || has_relu)\n",
+    "                finish(to, bias ? bias + p->bias : 0, sum ? sum + i * batch_y + p->y : 0, p->rows,\n",
+    "                       p->columns);\n",
     "        }\n",
     "    }\n",
     "}\n",
@@ -90,7 +94,7 @@ static void add_parts(const berth_library_product *p, const berth_library_grid *
 berth_library_code berth_library__openblas(const berth_library_use *use,
                                            const berth_library_grid *grid, berth_arena *arena) {
     const berth_library_product *p = &use->product;
-    bool wide = use->dtype == BERTH_DTYPE_F64, bias = use->operand_count > 2;
+    bool wide = use->dtype == BERTH_DTYPE_F64, bias = use->bias;
     const char *element = wide ? "double" : "float";
     berth_strbuf out = berth_strbuf_make(arena);
     berth_strbuf_addf(&out,
@@ -114,9 +118,11 @@ berth_library_code berth_library__openblas(const berth_library_use *use,
     for (int i = 0; i < 2; ++i)
         berth_strbuf_addf(&out,
                           "void " BERTH_LIBRARY_SYMBOL
-                          "(const element *a, const element *b%s, element *y%s)%s",
-                          bias ? ", const element *bias" : "", groups, i ? " {\n" : ";\n");
-    berth_strbuf_addf(&out, "    run(a, b, %s, y, begin, end);\n}\n", bias ? "bias" : "0");
+                          "(const element *a, const element *b%s%s, element *y%s)%s",
+                          bias ? ", const element *bias" : "",
+                          use->sum ? ", const element *sum" : "", groups, i ? " {\n" : ";\n");
+    berth_strbuf_addf(&out, "    run(a, b, %s, %s, y, begin, end);\n}\n", bias ? "bias" : "0",
+                      use->sum ? "sum" : "0");
     return (berth_library_code){.source = berth_strbuf_text(&out),
                                 .imports = wide ? imports_f64 : imports_f32,
                                 .import_count = sizeof(imports_f32) / sizeof(imports_f32[0]),

@@ -158,6 +158,7 @@ static bool find_convolution(const finder *f) {
     bool bias = f->op->input_count > 2 && f->op->inputs[2] != BERTH_NONE;
     if (bias && !is_constant(f, f->op->inputs[2])) return false;
     if (bias) f->use->operands[f->use->operand_count++] = f->op->inputs[2];
+    f->use->bias = bias;
     return c->outputs % c->block == 0 && (c->plain_input || c->inputs % c->block == 0) &&
            !(c->plain_input && c->depthwise);
 }
@@ -190,6 +191,37 @@ static void take_bias(const finder *f) {
         if (type->dims[d] != (d + 1 < type->rank ? 1 : f->use->product.columns)) return;
     if (type->rank == 0) return;
     f->use->operands[f->use->operand_count++] = bias;
+    f->use->bias = true;
+    f->use->last = id;
+}
+
+// Whether a value is there when the operation runs: calls are made in the order of operations.
+static bool is_made_before(const finder *f, berth_value_id value) {
+    berth_op_id producer = f->graph->values.data[value].op;
+    const berth_region *root = &f->graph->regions.data[0];
+    for (uint32_t i = 0; producer != BERTH_NONE && i < root->ops.count; ++i) {
+        if (root->ops.data[i] == producer) return true;
+        if (root->ops.data[i] == f->use->op) return false;
+    }
+    return producer == BERTH_NONE;
+}
+
+// The sum with another value of the result's type, as after the branches of residual networks.
+static void take_sum(const finder *f) {
+    berth_op_id id;
+    const berth_op *next = next_of(f, &id);
+    if (!next || next->kind != BERTH_OP_ADD) return;
+    berth_value_id result = f->graph->ops.data[f->use->last].outputs[0];
+    berth_value_id other = next->inputs[next->inputs[0] == result];
+    const berth_type *type = type_of(f, result), *added = type_of(f, other);
+    if (other == result || is_constant(f, other) || !is_tensor(f, other) ||
+        added->rank != type->rank)
+        return;
+    for (int d = 0; d < type->rank; ++d)
+        if (added->dims[d] != type->dims[d]) return;
+    if (!is_made_before(f, other)) return;
+    f->use->operands[f->use->operand_count++] = other;
+    f->use->sum = true;
     f->use->last = id;
 }
 
@@ -222,6 +254,7 @@ bool berth_library_find(const berth_module *module, berth_func_id function,
     bool conv = out_use->kind == BERTH_OP_CONV;
     if (!(conv ? find_convolution(&f) : find_product(&f))) return false;
     if (!conv) take_bias(&f);
+    take_sum(&f);
     take_relu(&f);
     out_use->result_bytes = (double)berth_type_size_bytes(
         module, graph->values.data[graph->ops.data[out_use->last].outputs[0]].type);
@@ -260,7 +293,8 @@ const char *berth_library_key(const berth_library_use *use, berth_arena *arena) 
         add_convolution(use, &text);
     else
         add_product(use, &text);
-    if (use->operand_count > 2) berth_strbuf_add(&text, ", bias");
+    if (use->bias) berth_strbuf_add(&text, ", bias");
+    if (use->sum) berth_strbuf_add(&text, ", sum");
     if (use->relu) berth_strbuf_add(&text, ", relu");
     return berth_strbuf_text(&text);
 }

@@ -6,7 +6,7 @@
 //   if (berth_library_find(module, main, users, op, "dnnl", lanes, &use)) ...
 //
 // A use takes with it what follows the operation and is done in the same call: the addition of a
-// constant per column (a product's bias) and a relu.
+// constant per column (a product's bias), the sum with another value (a residual), and a relu.
 #ifndef BERTH_COMPILER_LIBRARIES_USE_H_
 #define BERTH_COMPILER_LIBRARIES_USE_H_
 
@@ -54,8 +54,9 @@ typedef struct berth_library_use {
     const char *what;  // "cblas_sgemm"
     berth_op_id op;
     berth_op_id last;            // whose result the call makes
-    berth_value_id operands[3];  // as the call takes them; the third is the bias
+    berth_value_id operands[4];  // as the call takes them: two, the bias, what is added to all
     uint32_t operand_count;
+    bool bias, sum;
     bool relu;
     berth_dtype dtype;
     berth_op_kind kind;  // CONV or MATMUL (also for gemm)

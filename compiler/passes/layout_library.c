@@ -33,12 +33,16 @@ static berth_str_id blocked(const pass *p, int64_t block) {
 // The operands in the layouts of the call, made before operation `at`. False: a constant that no
 // layout takes.
 static bool convert_operands(pass *p, const berth_library_use *use, berth_op_id at,
-                             berth_value_id operands[3]) {
+                             berth_value_id operands[4]) {
     const berth_library_convolution *c = &use->convolution;
     bool conv = use->kind == BERTH_OP_CONV;
     for (uint32_t i = 0; i < use->operand_count; ++i) operands[i] = use->operands[i];
     berth_str_id layout = conv && !c->plain_input ? blocked(p, c->block) : 0;
     operands[0] = berth_layout__convert(p, operands[0], layout, at, at);
+    if (use->sum) {
+        berth_value_id *sum = &operands[use->operand_count - 1];
+        *sum = berth_layout__convert(p, *sum, conv ? blocked(p, c->block) : 0, at, at);
+    }
     if (!conv) {
         operands[1] = berth_layout__convert(p, operands[1], 0, at, at);
         return true;
@@ -116,8 +120,8 @@ static void become_call(pass *p, const berth_library_use *use, const berth_value
     berth_module *module = p->module;
     berth_value_id result = graph_of(p)->ops.data[use->last].outputs[0];
     berth_str_id layout = use->kind == BERTH_OP_CONV ? blocked(p, use->convolution.block) : 0;
-    const char *layouts[4];
-    berth_type_id types[4];
+    const char *layouts[5];
+    berth_type_id types[5];
     berth_layout__set(p, result, layout);
     for (uint32_t i = 0; i <= use->operand_count; ++i) {
         berth_value_id value = i < use->operand_count ? operands[i] : result;
@@ -157,7 +161,7 @@ bool berth_layout__library(pass *p, berth_op_id id) {
     if (!berth_library_find(p->module, p->main, p->library_users, p->value_count, id, library,
                             berth_layout__lanes(p, id), &use))
         return false;
-    berth_value_id operands[3];
+    berth_value_id operands[4];
     if (!convert_operands(p, &use, use.last, operands)) return false;
     become_call(p, &use, operands, target->cores);
     return true;

@@ -173,7 +173,7 @@ static const char version_3[] =
     "primitive_desc_query_md memory_desc_get_size memory_create memory_destroy primitive_execute "
     "primitive_destroy primitive_desc_destroy primitive_attr_destroy post_ops_destroy "
     "stream_destroy "
-    "engine_destroy; do echo \"int dnnl_$s(void) { return 1; }\"; done >v.c; "
+    "engine_destroy post_ops_append_sum; do echo \"int dnnl_$s(void) { return 1; }\"; done >v.c; "
     "echo 'void omp_set_num_threads(int n) { (void)n; } int omp_get_max_threads(void) { return 1; "
     "} "
     "static const int v[3] = {3, 1, 4}; const int *dnnl_version(void) { return v; }' >>v.c; "

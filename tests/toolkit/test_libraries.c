@@ -10,6 +10,7 @@
 #include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/eval.h"
+#include "ir/infer.h"
 #include "tests/check.h"
 
 typedef struct problem {
@@ -102,6 +103,12 @@ static berth_status build(void *user) {
     p->module = berth_module_create(p->arena, "problem");
     p->main = berth_graph_create(p->module, "main", 0);
     berth_value_id y = p->convolution ? build_convolutions(p) : build_product(p);
+    if (below(p, 2)) {
+        BERTH_TRY(berth_infer_function(p->module, p->main));
+        berth_type_id type = berth_graph_get(p->module, p->main)->values.data[y].type;
+        berth_value_id both[] = {berth_graph_add_param(p->module, p->main, "sum", type), y};
+        y = add(p, BERTH_OP_ADD, both, 2, (berth_attrs){0});
+    }
     if (below(p, 2)) y = add(p, BERTH_OP_RELU, &y, 1, (berth_attrs){0});
     berth_graph_get(p->module, p->main)->values.data[y].name = berth_module_intern(p->module, "y");
     berth_graph_set_results(p->module, p->main, &y, 1);
@@ -169,7 +176,7 @@ static bool try_problem(const family *f, uint64_t seed, const char *folder) {
     const berth_graph *graph = berth_graph_get(p.module, p.main);
     const berth_region *root = &graph->regions.data[0];
     uint32_t count = root->params.count;
-    berth_tensor inputs[2], expected, got[2];
+    berth_tensor inputs[3], expected, got[2];
     for (uint32_t i = 0; i < count; ++i) {
         const berth_type *type =
             berth_type_get(p.module, graph->values.data[root->params.data[i]].type);
@@ -184,6 +191,8 @@ static bool try_problem(const family *f, uint64_t seed, const char *folder) {
     assert_ok(berth_compile(p.module, &options, &compiled));
     cr_expect_eq(count_calls(compiled.program, f->library), f->calls, "problem %llu",
                  (unsigned long long)seed);
+    // Additions are part of the call: of a product nothing else is left.
+    if (!f->convolution) cr_expect_eq(compiled.program->step_count, f->calls);
     bool here = true;
     for (uint32_t i = 0; i < 2 && here; ++i)
         here = run(compiled.program, 1 + 2 * i, inputs, count, p.arena, &got[i]);
