@@ -5,7 +5,7 @@
 
 #include "compiler/onnx/import.h"
 
-// Replaces symbols that stand alone in the parameters of @main, in all of @main's types: `dims`, the
+// Replaces symbols that stand alone in the parameters of @main, in all of @main's types and in tensor functions: `dims`, the
 // shapes of `inputs`, `bounds` and `default_batch` of the options, as import.h has them. A module without a graph
 // function @main has no symbols.
 //   path:   for messages

@@ -587,6 +587,7 @@ static const char *compute(berth_c_printer *p, berth_expr id) {
     berth_dtype dtype = (berth_dtype)node.dtype;
     switch ((berth_expr_kind)node.kind) {
     case BERTH_EXPR_INT: return int_literal(p, dtype, node.i);
+    case BERTH_EXPR_SYMBOL: return int_literal(p, dtype, 0);  // refused: berth_tfn_check_static
     case BERTH_EXPR_FLOAT: return float_literal(p, dtype, node.f);
     case BERTH_EXPR_VAR: return berth_c_var_name(p, node.var);
     case BERTH_EXPR_LOAD: return load(p, id, node);

@@ -328,6 +328,7 @@ static const uint32_t *index_lanes(berth_spirv_printer *p, berth_expr id, int la
 static const uint32_t *compute(berth_spirv_printer *p, berth_expr id) {
     const berth_expr_node node = *node_of(p, id);
     switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_SYMBOL:  // refused: berth_tfn_check_static
     case BERTH_EXPR_INT:
     case BERTH_EXPR_FLOAT: return one(p, constant(p, &node));
     case BERTH_EXPR_VAR: return p->vars[node.var];

@@ -109,6 +109,7 @@ static berth_expr simplify(simplifier *s, berth_expr id) {
     case BERTH_EXPR_NONE:
     case BERTH_EXPR_INT:
     case BERTH_EXPR_FLOAT:
+    case BERTH_EXPR_SYMBOL:
     case BERTH_EXPR_VAR: break;
     case BERTH_EXPR_LOAD: result = simplify_load(s, id, node); break;
     case BERTH_EXPR_UNARY: result = simplify_unary(s, id, node); break;

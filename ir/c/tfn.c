@@ -13,9 +13,9 @@ typedef struct tfn_emitter {
 
 // ---- names of enumerations ----------------------------------------------------------------------
 
-static const char *const expr_kinds[] = {"NONE",      "INT",    "FLOAT",      "VAR",      "LOAD",
-                                         "UNARY",     "BINARY", "FMA",        "SELECT",   "CAST",
-                                         "BROADCAST", "RAMP",   "REDUCE_ADD", "INTRINSIC"};
+static const char *const expr_kinds[] = {
+    "NONE",   "INT",  "FLOAT",     "VAR",  "LOAD",       "UNARY",     "BINARY", "FMA",
+    "SELECT", "CAST", "BROADCAST", "RAMP", "REDUCE_ADD", "INTRINSIC", "SYMBOL"};
 static const char *const loop_kinds[] = {"SERIAL",  "PARALLEL", "UNROLL",  "VECTOR",
                                          "SIMD",    "GROUP_X",  "GROUP_Y", "GROUP_Z",
                                          "LOCAL_X", "LOCAL_Y",  "LOCAL_Z"};
@@ -52,6 +52,8 @@ static const char *own_part(tfn_emitter *t, const berth_expr_node *node) {
         return berth_arena_printf(arena, ", .i = %s", berth_emit_int(t->e, node->i));
     case BERTH_EXPR_FLOAT:
         return berth_arena_printf(arena, ", .f = %s", berth_emit_float(t->e, node->f));
+    case BERTH_EXPR_SYMBOL:
+        return berth_arena_printf(arena, ", .i = %s", berth_emit_dim(t->e, node->i));
     case BERTH_EXPR_VAR: return berth_arena_printf(arena, ", .var = %u", node->var);
     case BERTH_EXPR_UNARY:
         return berth_arena_printf(arena, ", .op = BERTH_UNARY_%s", unary_names[node->op]);

@@ -8,9 +8,9 @@
 #include "ir/tensor/intrinsic.h"
 #include "ir/tensor/type.h"
 
-static const char *const expr_kinds[] = {"none",      "int",    "float",      "var",      "load",
-                                         "unary",     "binary", "fma",        "select",   "cast",
-                                         "broadcast", "ramp",   "reduce_add", "intrinsic"};
+static const char *const expr_kinds[] = {
+    "none",   "int",  "float",     "var",  "load",       "unary",     "binary", "fma",
+    "select", "cast", "broadcast", "ramp", "reduce_add", "intrinsic", "symbol"};
 static const char *const stmt_kinds[] = {"none", "seq",   "for",     "store", "let",
                                          "if",   "alloc", "barrier", "call"};
 
@@ -53,7 +53,7 @@ static uint32_t put_expr(tfn_writer *t, berth_expr id) {
     const berth_expr_node *node = &t->fn->exprs.data[id];
     bool load = node->kind == BERTH_EXPR_LOAD;
     bool leaf = node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
-                node->kind == BERTH_EXPR_VAR;
+                node->kind == BERTH_EXPR_VAR || node->kind == BERTH_EXPR_SYMBOL;
     const berth_expr operands[] = {node->a, node->b, node->c};
     uint32_t count = load ? node->index_count : leaf ? 0 : operand_count(node);
     uint32_t *numbers = number_all(t, load ? berth_tfn_load_indices(t->fn, id) : operands, count);
@@ -63,6 +63,7 @@ static uint32_t put_expr(tfn_writer *t, berth_expr id) {
     put_tfn_type(t, object, berth_tfn_type_of(t->fn, id));
     switch ((berth_expr_kind)node->kind) {
     case BERTH_EXPR_INT: berth_json_put_int(t->w, object, "value", node->i); break;
+    case BERTH_EXPR_SYMBOL: berth_json_put_dims(t->w, object, "shape", 1, &node->i); break;
     case BERTH_EXPR_FLOAT: berth_json_put_float(t->w, object, "value", node->f); break;
     case BERTH_EXPR_VAR: berth_json_put_int(t->w, object, "variable", node->var); break;
     case BERTH_EXPR_LOAD: berth_json_put_int(t->w, object, "buffer", node->load.buf); break;
@@ -265,6 +266,17 @@ static berth_status read_operands(tfn_reader *t, const json_t *object, berth_exp
     return BERTH_OK;
 }
 
+// {"shape": ["N"]}, as a shape of one dimension.
+static berth_status get_symbol(tfn_reader *t, const json_t *object, int64_t *out_symbol) {
+    int rank = 0;
+    int64_t dims[BERTH_MAX_RANK];
+    BERTH_TRY(berth_json_get_dims(t->r, object, "shape", &rank, dims));
+    if (rank != 1 || !berth_dim_is_symbol(dims[0]))
+        return berth_json_expected(t->r, "shape", "one symbol");
+    *out_symbol = dims[0];
+    return BERTH_OK;
+}
+
 static berth_status read_expr(tfn_reader *t, const json_t *object) {
     berth_expr_node node = {0};
     int kind = 0;
@@ -281,6 +293,7 @@ static berth_status read_expr(tfn_reader *t, const json_t *object) {
     case BERTH_EXPR_INT:
         BERTH_TRY(berth_json_get_int(t->r, object, "value", false, INT64_MIN, INT64_MAX, &node.i));
         break;
+    case BERTH_EXPR_SYMBOL: BERTH_TRY(get_symbol(t, object, &node.i)); break;
     case BERTH_EXPR_FLOAT: BERTH_TRY(berth_json_get_float(t->r, object, "value", &node.f)); break;
     case BERTH_EXPR_VAR:
         BERTH_TRY(berth_json_get_id(t->r, object, "variable", t->fn->vars.count, &node.var));

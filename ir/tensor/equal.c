@@ -57,6 +57,8 @@ static bool equal_leaves(tfns *t, const berth_expr_node *x, const berth_expr_nod
     switch ((berth_expr_kind)x->kind) {
     case BERTH_EXPR_INT: return x->i == y->i;
     case BERTH_EXPR_FLOAT: return same_double(x->f, y->f);
+    case BERTH_EXPR_SYMBOL:
+        return berth_equal_str(t->e, berth_dim_symbol_name(x->i), berth_dim_symbol_name(y->i));
     case BERTH_EXPR_VAR: return x->var < t->a->vars.count && t->var_to_b[x->var] == y->var;
     default: return true;
     }
@@ -67,8 +69,8 @@ static bool equal_exprs(tfns *t, berth_expr a, berth_expr b) {
     if (a == 0 || b == 0) return a == b || berth_equal_differ(t->e, "a missing expression");
     const berth_expr_node *x = &t->a->exprs.data[a];
     const berth_expr_node *y = &t->b->exprs.data[b];
-    bool leaf =
-        x->kind == BERTH_EXPR_INT || x->kind == BERTH_EXPR_FLOAT || x->kind == BERTH_EXPR_VAR;
+    bool leaf = x->kind == BERTH_EXPR_INT || x->kind == BERTH_EXPR_FLOAT ||
+                x->kind == BERTH_EXPR_VAR || x->kind == BERTH_EXPR_SYMBOL;
     if (!leaf && t->met[a] == b) return true;
     bool same = x->kind == y->kind && x->dtype == y->dtype && x->is_index == y->is_index &&
                 x->lanes == y->lanes && x->index_count == y->index_count && x->op == y->op &&

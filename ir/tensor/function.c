@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/dim.h"
+
 #include "ir/dialect.h"
 #include "ir/tensor/intrinsic.h"
 #include "ir/tensor/range.h"
@@ -489,6 +491,41 @@ const berth_expr *berth_tfn_store_indices(const berth_tfn *fn, berth_stmt store)
 
 const berth_stmt *berth_tfn_seq_items(const berth_tfn *fn, berth_stmt seq) {
     return fn->lists.data + fn->stmts.data[seq].first;
+}
+
+// ---- symbols ------------------------------------------------------------------------------------
+
+berth_expr berth_tfn_symbol(berth_tfn *fn, int64_t symbol) {
+    return berth_tfn_add_expr(fn, (berth_expr_node){.kind = BERTH_EXPR_SYMBOL,
+                                                    .dtype = BERTH_DTYPE_I64,
+                                                    .is_index = true,
+                                                    .lanes = 1,
+                                                    .i = symbol});
+}
+
+typedef struct symbol_search {
+    const char *name;
+    bool found;
+} symbol_search;
+
+static int64_t look_for_symbol(void *user, const char *symbol) {
+    symbol_search *search = user;
+    search->found |= strcmp(symbol, search->name) == 0;
+    return 1;  // any extent: the expression is read to its end
+}
+
+bool berth_tfn_has_symbol(const berth_tfn *fn, int64_t symbol, berth_arena *scratch) {
+    if (!berth_dim_is_symbol(symbol) || berth_dim_is_expression(fn->module, symbol)) return false;
+    symbol_search search = {berth_module_str(fn->module, berth_dim_symbol_name(symbol)), false};
+    for (uint32_t b = 0; b < fn->param_count && !search.found; ++b)
+        for (int d = 0; d < fn->bufs.data[b].rank; ++d) {
+            int64_t extent = 0;
+            int64_t dim = fn->bufs.data[b].dims[d];
+            if (berth_dim_is_symbol(dim))
+                (void)berth_dim_evaluate(fn->module, dim, look_for_symbol, &search, scratch,
+                                         &extent);
+        }
+    return search.found;
 }
 
 // ---- checks -------------------------------------------------------------------------------------

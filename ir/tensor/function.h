@@ -50,6 +50,7 @@ typedef enum berth_expr_kind {
     BERTH_EXPR_RAMP,        // index a, a+1, ..., a+lanes-1
     BERTH_EXPR_REDUCE_ADD,  // sum of the lanes of a
     BERTH_EXPR_INTRINSIC,  // op of a (which it updates: the result), b and c (ir/tensor/intrinsic.h)
+    BERTH_EXPR_SYMBOL,  // i: a dimension that is a symbol of a parameter's shape (ir/dim.h); an index
 } berth_expr_kind;
 
 // clang-format off
@@ -317,6 +318,12 @@ const uint32_t *berth_tfn_compact(berth_tfn *fn);
 // on which of them shared a node. Text does not keep that (ir/text/tfn_print.c). In
 // tensor_fn_share.c; O(expressions). Inside berth_arena_try.
 void berth_tfn_share(berth_tfn *fn, berth_arena *scratch);
+
+// The dimension `symbol`, of a parameter's shape, as an index: the extent of a loop over all of it.
+berth_expr berth_tfn_symbol(berth_tfn *fn, int64_t symbol);
+// Whether a parameter's shape has `symbol`, a name that is no expression, also inside an expression.
+// Inside berth_arena_try of `scratch`.
+bool berth_tfn_has_symbol(const berth_tfn *fn, int64_t symbol, berth_arena *scratch);
 
 // UNSUPPORTED where a buffer has a symbolic dimension, with the symbols as remedies.
 berth_status berth_tfn_check_static(const berth_tfn *fn);

@@ -300,6 +300,8 @@ static berth_status eval_node(interp *in, item *me, berth_expr id, berth_lanes *
     out->lanes = 1;
     switch ((berth_expr_kind)node->kind) {
     case BERTH_EXPR_INT: out->at[0].i = node->i; return BERTH_OK;
+    case BERTH_EXPR_SYMBOL:  // a parameter has it then: prepare_buffers refuses that
+        return berth_status_make(BERTH_UNSUPPORTED, "a symbol has no extent");
     case BERTH_EXPR_FLOAT:
         out->at[0].f = berth_ir__round((berth_dtype)node->dtype, node->f);
         return BERTH_OK;

@@ -144,7 +144,8 @@ static void put_expr(hasher *h, berth_expr id) {
     put(h, node->kind | node->dtype << 8 | node->op << 16 | (int64_t)node->is_index << 24 |
                (int64_t)node->lanes << 32);
     switch ((berth_expr_kind)node->kind) {
-    case BERTH_EXPR_INT: put(h, node->i); break;
+    case BERTH_EXPR_INT:
+    case BERTH_EXPR_SYMBOL: put(h, node->i); break;
     case BERTH_EXPR_FLOAT: {
         int64_t bits;
         memcpy(&bits, &node->f, sizeof(bits));

@@ -117,7 +117,8 @@ berth_tfn_type berth_tfn_derive_type(const berth_tfn *fn, const berth_expr_node 
     bool predicate = node->op == BERTH_UNARY_NOT || node->op == BERTH_UNARY_IS_NAN ||
                      node->op == BERTH_UNARY_IS_INF;
     switch ((berth_expr_kind)node->kind) {
-    case BERTH_EXPR_INT: return (berth_tfn_type){BERTH_DTYPE_I64, true, 1};
+    case BERTH_EXPR_INT:
+    case BERTH_EXPR_SYMBOL: return (berth_tfn_type){BERTH_DTYPE_I64, true, 1};
     case BERTH_EXPR_FLOAT: return (berth_tfn_type){BERTH_DTYPE_F32, false, 1};
     case BERTH_EXPR_VAR:
         if (node->var >= fn->vars.count) break;

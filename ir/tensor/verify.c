@@ -160,10 +160,13 @@ static berth_status check_expr(checker *c, berth_expr id) {
             return problem(c, "variable %u is used where it does not exist", node->var);
         return check_own_type(c, id, node);
     }
+    if (node->kind == BERTH_EXPR_SYMBOL && !berth_tfn_has_symbol(c->fn, node->i, c->arena))
+        return problem(c, "expression %u is a symbol that no parameter's shape has", id);
     if (node->kind == BERTH_EXPR_LOAD) {
         BERTH_TRY(
             check_access(c, node->load.buf, berth_tfn_load_indices(c->fn, id), node->index_count));
-    } else if (node->kind != BERTH_EXPR_INT && node->kind != BERTH_EXPR_FLOAT) {
+    } else if (node->kind != BERTH_EXPR_INT && node->kind != BERTH_EXPR_FLOAT &&
+               node->kind != BERTH_EXPR_SYMBOL) {
         const berth_expr operands[] = {node->a, node->b, node->c};
         int count = operand_count(node);
         for (int i = 0; i < count; ++i) BERTH_TRY(check_expr(c, operands[i]));

@@ -216,6 +216,26 @@ static berth_status parse_type_suffix(berth_tfn_parser *t, berth_expr expr) {
     return BERTH_OK;
 }
 
+// A word that no call is, or a text: a symbol of a parameter's shape.
+static bool at_symbol(const berth_text_parser *p) {
+    berth_lexer ahead = p->lexer;
+    if (p->token.kind == BERTH_TOKEN_STRING) return true;
+    if (p->token.kind != BERTH_TOKEN_WORD) return false;
+    berth_token next = berth_lexer_next(&ahead);
+    return next.kind != BERTH_TOKEN_PUNCT || next.length != 1 || *next.text != '(';
+}
+
+static berth_status parse_symbol(berth_tfn_parser *t, berth_expr *out) {
+    const char *name = NULL;
+    BERTH_TRY(berth_text_token_text(t->p, &t->p->token, &name));
+    int64_t symbol = berth_dim_symbol(berth_module_intern(t->p->module, name));
+    if (!berth_tfn_has_symbol(t->fn, symbol, t->p->scratch))
+        return berth_text_expected(t->p, "an expression");
+    berth_text_next(t->p);
+    *out = berth_tfn_symbol(t->fn, symbol);
+    return BERTH_OK;
+}
+
 static berth_status parse_primary(berth_tfn_parser *t, berth_expr *out) {
     berth_text_parser *p = t->p;
     *out = 0;
@@ -229,6 +249,8 @@ static berth_status parse_primary(berth_tfn_parser *t, berth_expr *out) {
     } else if (berth_text_accept(p, "(")) {
         BERTH_TRY(berth_text__parse_expr(t, out));
         BERTH_TRY(berth_text_expect(p, ")"));
+    } else if (at_symbol(p)) {
+        BERTH_TRY(parse_symbol(t, out));
     } else {
         BERTH_TRY(parse_call(t, out));
     }

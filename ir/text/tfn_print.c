@@ -126,12 +126,24 @@ static void print_wide(tfn_printer *t, const char *name, const berth_expr_node *
     berth_doc_textf(t->p->doc, ", %u)", node->lanes);
 }
 
+// As in a shape; in quotes also where the word would be read as a number.
+static void print_symbol(tfn_printer *t, int64_t symbol) {
+    const char *name = berth_module_str(t->p->module, berth_dim_symbol_name(symbol));
+    berth_strbuf text = berth_strbuf_make(t->p->module->arena);
+    if (!strcmp(name, "nan") || !strcmp(name, "inf"))
+        berth_strbuf_addf(&text, "\"%s\"", name);
+    else
+        berth_text__add_name(&text, name);
+    berth_doc_text(t->p->doc, berth_strbuf_text(&text));
+}
+
 static void print_node(tfn_printer *t, berth_expr id, const berth_expr_node *node) {
     char text[40];
     berth_tfn_type scalar = {(berth_dtype)node->dtype, node->is_index, 1};
     switch ((berth_expr_kind)node->kind) {
     case BERTH_EXPR_NONE: berth_doc_text(t->p->doc, "no_expression"); break;
     case BERTH_EXPR_INT: berth_doc_textf(t->p->doc, "%lld", (long long)node->i); break;
+    case BERTH_EXPR_SYMBOL: print_symbol(t, node->i); break;
     case BERTH_EXPR_FLOAT:
         berth_text__format_float(node->f, text);
         berth_doc_text(t->p->doc, text);

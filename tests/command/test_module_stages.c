@@ -160,3 +160,64 @@ Test(command, one_function_on_two_devices, .timeout = 120) {
     cr_expect_eq(shell("grep -q 'bad.txt:4.*result 0 of @double is f32.8,8., not f32.4.' log"), 0);
     leave_folder();
 }
+
+// "1, 2, ..., count" as a file a.npy.
+static void write_row(int count) {
+    char path[256];
+    char header[118];
+    snprintf(path, sizeof(path), "%s/a.npy", getenv("F"));
+    int length = snprintf(header, sizeof(header),
+                          "{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }", count);
+    memset(header + length, ' ', sizeof(header) - (size_t)length);
+    header[sizeof(header) - 1] = '\n';
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite("\x93NUMPY\x01\x00v\x00", 1, 10, file), 10);
+    cr_assert_eq(fwrite(header, 1, sizeof(header), file), sizeof(header));
+    for (float value = 1; value <= (float)count; ++value)
+        cr_assert_eq(fwrite(&value, sizeof(value), 1, file), 1);
+    cr_assert_eq(fclose(file), 0);
+}
+
+// "2 * count, ..., 4, 2" at the end of the file b.npy.
+static void check_turned_row(int count) {
+    char path[256];
+    snprintf(path, sizeof(path), "%s/b.npy", getenv("F"));
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseek(file, -4L * count, SEEK_END), 0);
+    for (float want = 2.0f * (float)count; want > 0; want -= 2) {
+        float value = 0;
+        cr_assert_eq(fread(&value, sizeof(value), 1, file), 1);
+        cr_expect_eq(value, want, "%g, expected %g of %d", (double)value, (double)want, count);
+    }
+    cr_assert_eq(fclose(file), 0);
+}
+
+// A tensor function over a symbol serves every extent: one that an input gives, and one of --dim. It turns
+// the row about, so that a wrong extent is a wrong result.
+Test(module_stages, symbols_in_tensor_functions) {
+    enter_folder();
+    cr_assert_eq(shell("cat >sym.txt <<'E'\n"
+                       "module \"sym\"\n"
+                       "graph @main(%a: f32[N]) { %b = call @turn(%a) return %b }\n"
+                       "tensor @turn(%x: f32[N] in, %y: f32[N] out) {\n"
+                       "  parallel %i in N { %y[N - 1 - %i] = 2.0 * %x[%i] }\n"
+                       "}\n"
+                       "E\n"),
+                 0);
+    for (int count = 3; count <= 5; count += 2) {
+        char build[256];
+        write_row(count);
+        cr_expect_eq(shell("\"$B\" run sym.txt --input a=a.npy --output b=b.npy --quiet"), 0);
+        check_turned_row(count);
+        snprintf(build, sizeof(build), "\"$B\" build sym.txt --dim N=%d -o sym.berth --quiet",
+                 count);
+        cr_expect_eq(shell(build), 0);
+        cr_expect_eq(shell("\"$B\" run sym.berth --input a=a.npy --output b=b.npy --quiet"), 0);
+        check_turned_row(count);
+    }
+    cr_expect_eq(
+        shell("! \"$B\" build sym.txt -o sym.berth 2>log && grep -q 'as in --dim N=1' log"), 0);
+    leave_folder();
+}

@@ -6,8 +6,10 @@
 #include "ir/doc.h"
 #include "ir/graph/graph.h"
 #include "ir/pass.h"
+#include "ir/tensor/function.h"
 #include "ir/text.h"
 #include "tests/check.h"
+#include "tests/ir/round_trip.h"
 
 static berth_module *parse(berth_arena *arena, const char *text) {
     berth_module *module = NULL;
@@ -45,6 +47,34 @@ Test(text, hand_written) {
     const char *text = print(module);
     berth_module *again = parse(arena, text);
     cr_assert_str_eq(print(again), text);
+    berth_arena_destroy(arena);
+}
+
+// Symbols of shapes are extents of loops, and parts of index arithmetic; those in quotes, too.
+Test(text, symbols_in_tensor_functions) {
+    const char *text =
+        "module \"t\" tensor @f(%x: f32[N,\"=2*M+1\"] in, %y: f32[N,\"a b\"] out) {\n"
+        "  parallel %i in N {\n"
+        "    for %j in 2 * M + 1 {\n"
+        "      %y[%i, min(%j, \"a b\" - 1)] = %x[N - 1 - %i, %j]\n"
+        "    }\n"
+        "  }\n"
+        "}\n";
+    berth_arena *arena = new_arena();
+    berth_module *module = parse(arena, text);
+    cr_assert(strstr(print(module), "parallel %i in N {"));
+    cr_assert(strstr(print(module), "for %j in 2 * M + 1 {"));
+    cr_assert(strstr(print(module), "min(%j, \"a b\" - 1)"));
+    const char *problem = round_trip(module, arena, true);
+    cr_assert_null(problem, "%s", problem);
+    // One name for another makes another function.
+    berth_module *other = parse(arena, "module \"t\" tensor @f(%x: f32[N,M] in, %y: f32[N,M] out) "
+                                       "{ for %i in N { %y[%i, 0] = 0.0 } }");
+    berth_module *wrong = parse(arena, "module \"t\" tensor @f(%x: f32[N,M] in, %y: f32[N,M] out) "
+                                       "{ for %i in M { %y[%i, 0] = 0.0 } }");
+    cr_assert_neq(berth_tfn_get(other, 0)->exprs.count, 0);
+    cr_assert_not(berth_hash128_equal(berth_tfn_hash(berth_tfn_get(other, 0)),
+                                      berth_tfn_hash(berth_tfn_get(wrong, 0))));
     berth_arena_destroy(arena);
 }
 
@@ -94,6 +124,8 @@ Test(text, error_positions) {
                  "t:3:41: expected a name of the section `meta`, found 'm'");
     expect_error(IN_TENSOR("  %y[%i] = 0.0"), "t:3:6: expected a value defined before, found %i");
     expect_error(IN_TENSOR("  for %i on 2 {}"), "t:3:10: expected 'in', found 'on'");
+    expect_error("module \"t\" tensor @f(%y: f32[N] out) {\n  for %i in M { %y[%i] = 0.0 }\n}",
+                 "t:2:13: expected an expression, found 'M'");
     expect_error(IN_TENSOR("  %y[0] = 1 +"), "t:4:1: expected an expression, found '}'");
 }
 
