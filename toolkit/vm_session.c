@@ -22,6 +22,12 @@
 #define MOST_KEPT 256u
 #define MOST_KEPT_BYTES ((uint64_t)2 << 30)
 
+// What is known of a segment that is compiled for several sizes.
+typedef struct general_segment {
+    uint32_t compilations;  // 2 = or more
+    uint64_t moving;        // symbols that can have other extents, as berth_vm_probe_what.symbols
+} general_segment;
+
 struct berth_vm_session {
     // Of a program file: the model is it, and all but the runner and the report is not needed.
     berth_model *model;
@@ -43,8 +49,8 @@ struct berth_vm_session {
     bool several_sizes;             // kernels serve several sizes from a segment's first shape on
     bool has_relations;             // of dimensions of inputs: every run checks them
     berth_vm_value *const *run_inputs;  // of the run in progress
-    bool *noted;                        // per segment: its other shapes were asked for
-    uint32_t noted_count;
+    general_segment *general;           // per segment
+    uint32_t general_count;
     atomic_uint cancelled;
 };
 
@@ -96,55 +102,92 @@ static uint64_t size_of(const berth_vm_compiled *c) {
 
 typedef struct probe_job {
     segment_job segment;
-    uint32_t which;
+    berth_vm_probe_what what;
+    bool is_none;  // there is no such shape
 } probe_job;
 
-static berth_status note_shape(void *user) {
+static berth_status make_probe(void *user) {
     probe_job *probe = user;
     segment_job *job = &probe->segment;
     const berth_vm_session *s = job->session;
     berth_vm_symbols symbols = berth_vm_symbols_of(s->module, s->run_inputs, job->arena);
     job->inputs = berth_vm_probe(s->module, segment_at(s, job->segment), job->inputs, &symbols,
-                                 probe->which, job->arena);
+                                 &probe->what, job->arena);
+    probe->is_none = !job->inputs;
     return job->inputs ? make_module(job) : BERTH_OK;
 }
 
-// What other shapes would be is only asked: where the model does not allow one, it is left out.
-static berth_status note_one(probe_job *probe) {
-    segment_job *job = &probe->segment;
+// Compiles for another shape, or only asks for the numbers of its kernels. What it would be is only asked: where
+// the model does not allow it, it is left out. False: it was.
+static bool try_other(const segment_job *asked, berth_vm_probe_what what, bool only_numbers) {
+    probe_job probe = {.segment = *asked, .what = what};
+    segment_job *job = &probe.segment;
     berth_compile_options options = job->session->compile;
     berth_compile_result none;
-    options.note_sizes = true;
+    options.note_sizes = only_numbers;
     options.log = (berth_log){0};
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->arena));
-    berth_status status = berth_arena_try(job->arena, note_shape, probe);
-    if (!status && job->inputs) status = berth_compile(job->module, &options, &none);
-    berth_arena_destroy(job->arena);
-    return status;
+    berth_status status = berth_arena_create(berth_allocator_system(), &job->arena);
+    if (!status) {
+        status = berth_arena_try(job->arena, make_probe, &probe);
+        if (!status && !probe.is_none) status = berth_compile(job->module, &options, &none);
+        berth_arena_destroy(job->arena);
+    }
+    bool was = !status && !probe.is_none;
+    berth_status_ignore(status);
+    return was;
 }
 
-// Without memory for the list, the question is left out.
-static bool is_first_note(berth_vm_session *s, uint32_t segment) {
-    if (segment >= s->noted_count) {
+// Without memory for the list: NULL.
+static general_segment *general_at(berth_vm_session *s, uint32_t segment) {
+    if (segment >= s->general_count) {
         uint32_t count = 2 * segment + 16;
-        bool *grown = berth_calloc(berth_allocator_system(), count, sizeof(*grown));
-        if (!grown) return false;
-        if (s->noted_count) memcpy(grown, s->noted, s->noted_count);
-        berth_free(berth_allocator_system(), s->noted, s->noted_count);
-        s->noted = grown;
-        s->noted_count = count;
+        general_segment *grown = berth_calloc(berth_allocator_system(), count, sizeof(*grown));
+        if (!grown) return NULL;
+        if (s->general_count) memcpy(grown, s->general, s->general_count * sizeof(*grown));
+        berth_free(berth_allocator_system(), s->general, s->general_count * sizeof(*s->general));
+        s->general = grown;
+        s->general_count = count;
     }
-    bool is_first = !s->noted[segment];
-    s->noted[segment] = true;
-    return is_first;
+    return &s->general[segment];
 }
 
-// Before the first kernels of a segment for several sizes.
-static void note_shapes(const segment_job *job) {
-    for (uint32_t i = 0; i < BERTH_VM_PROBES; ++i) {
-        probe_job probe = {.segment = *job, .which = i};
-        berth_status_ignore(note_one(&probe));
+// A model may name dimensions that it has only one extent for.
+static void find_moving(const segment_job *job, general_segment *general) {
+    for (uint32_t i = 0; i < BERTH_VM_PROBE_SYMBOLS; ++i) {
+        berth_vm_probe_what what = {.symbols = UINT64_C(1) << i};
+        if (try_other(job, what, true)) general->moving |= what.symbols;
     }
+}
+
+// Asks for the numbers of kernels for one other shape. True: some of its kernels have a form that none had.
+static bool note_other(const segment_job *job, berth_vm_probe_what what) {
+    berth_generic_report before, after;
+    berth_generic_kernels_get_report(job->session->generic_kernels, &before);
+    (void)try_other(job, what, true);
+    berth_generic_kernels_get_report(job->session->generic_kernels, &after);
+    return after.noted_form_count > before.noted_form_count;
+}
+
+// The first kernels of a segment for several sizes are preceded by the question which numbers change. With the
+// second, shapes are seen to come that nobody foresees: kernels of the forms that others need are compiled now.
+static void prepare_for_others(const segment_job *job) {
+    general_segment *general = general_at(job->session, job->segment);
+    if (!general || general->compilations == 2) return;
+    bool is_first = general->compilations++ == 0;
+    if (is_first) find_moving(job, general);
+    if (!general->moving) return;
+    berth_vm_probe_what what = {.symbols = general->moving};
+    bool is_wanted[BERTH_VM_PROBES] = {false};
+    uint32_t count = is_first ? BERTH_VM_FIRST_PROBES : BERTH_VM_PROBES;
+    for (what.which = 0; what.which < count; ++what.which) {
+        what.is_sibling = false;
+        bool is_new = note_other(job, what);
+        what.is_sibling = true;
+        if (!is_first) is_wanted[what.which] = note_other(job, what) || is_new;
+    }
+    what.is_sibling = false;
+    for (what.which = 0; what.which < BERTH_VM_PROBES; ++what.which)
+        if (is_wanted[what.which]) (void)try_other(job, what, false);
 }
 
 static berth_status compile_in(segment_job *job) {
@@ -155,7 +198,7 @@ static berth_status compile_in(segment_job *job) {
     bool was_here = berth_vm_kept_has(&s->kept, job->segment);
     s->compile.any_size = s->several_sizes || was_here || segment_at(s, job->segment)->changes;
     s->compile.other_sizes = was_here;
-    if (s->compile.any_size && is_first_note(s, job->segment)) note_shapes(job);
+    if (s->compile.any_size) prepare_for_others(job);
     BERTH_TRY(berth_compile(job->module, &s->compile, &result));
     job->program = result.program;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
@@ -439,7 +482,8 @@ void berth_vm_session_close(berth_vm_session *session) {
     berth_open_devices_close(&session->devices);
     berth_packed_store_destroy(session->packed_store);
     berth_generic_kernels_destroy(session->generic_kernels);
-    berth_free(berth_allocator_system(), session->noted, session->noted_count);
+    berth_free(berth_allocator_system(), session->general,
+               session->general_count * sizeof(*session->general));
     berth_arena_destroy(session->arena);
     berth_free(berth_allocator_system(), session, sizeof(*session));
 }

@@ -210,12 +210,23 @@ static berth_status add_noted(void *user) {
     return BERTH_OK;
 }
 
+// Whether a kernel has this form, or the function was noted in it.
+static bool has_form(const berth_generic_kernels *kernels, berth_hash128 form, berth_hash128 key) {
+    for (const noted_numbers *n = kernels->noted; n; n = n->next)
+        if (berth_hash128_equal(n->key, key)) return true;
+    for (const berth_generic_kernel *k = kernels->buckets[form.low % bucket_count]; k; k = k->next)
+        if (berth_hash128_equal(k->like, form)) return true;
+    return false;
+}
+
 berth_status berth_generic_kernels_note(berth_generic_kernels *kernels,
                                         const berth_generic_key *key, const char *source,
                                         berth_arena *arena) {
     berth_template noted;
     berth_template_read(source, arena, &noted);
-    note_job job = {kernels, key_of(key, like_of(key, &noted), arena), &noted};
+    berth_hash128 form = like_of(key, &noted);
+    note_job job = {kernels, key_of(key, form, arena), &noted};
+    kernels->report.noted_form_count += !has_form(kernels, form, job.key);
     return berth_arena_try(kernels->arena, add_noted, &job);
 }
 

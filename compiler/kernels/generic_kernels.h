@@ -26,10 +26,11 @@ typedef struct berth_generic_kernels berth_generic_kernels;
 typedef struct berth_generic_kernel berth_generic_kernel;  // of one function: all its nests
 
 typedef struct berth_generic_report {
-    uint32_t exact_count;    // functions compiled for their exact sizes
-    uint32_t generic_count;  // functions compiled with sizes as arguments
-    uint32_t reused_count;   // functions that needed no compiler
-    uint64_t held_bytes;     // for kernels and their uses
+    uint32_t exact_count;       // functions compiled for their exact sizes
+    uint32_t generic_count;     // functions compiled with sizes as arguments
+    uint32_t reused_count;      // functions that needed no compiler
+    uint32_t noted_form_count;  // forms that functions were noted in and that had no kernel by then
+    uint64_t held_bytes;        // for kernels and their uses
 } berth_generic_report;
 
 BERTH_MUST_USE berth_status berth_generic_kernels_create(berth_allocator allocator,

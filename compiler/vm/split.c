@@ -8,6 +8,9 @@
 // A part costs copies of its inputs and outputs and a start, which less than this many operations on
 // average do not make up for.
 enum { least_ops_per_part = 3 };
+// Of the operations, that keep their shapes: else what is compiled anew hardly shrinks, and the parts lose
+// what is fused across them (the gates of a convolutional network, whose image changes).
+enum { least_kept_percent = 30 };
 
 typedef struct splitter {
     berth_module *module;
@@ -360,6 +363,9 @@ static berth_status run_split(void *user) {
     s->made_in = berth_arena_new_array(s->arena, uint32_t, values);
     s->slots = berth_arena_new_array(s->arena, uint32_t, values);
     BERTH_TRY(find_changes(s, job->before, job->now));
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->segment->op_count; ++i) kept += !s->op_changes[i];
+    if ((uint64_t)kept * 100 < (uint64_t)s->segment->op_count * least_kept_percent) return BERTH_OK;
     uint32_t changing_first = find_parts(s, true);
     s->part_count = find_parts(s, false);
     if (changing_first < s->part_count) s->part_count = find_parts(s, true);

@@ -14,7 +14,7 @@ from ._program import Compiler, Dynamic, ModelInfo, Program, Session
 _MAGIC = b"BERTHPRG"  # how program files begin
 _SMALL_INPUT = 64  # elements of an integer input whose value may have to be compiled in
 _MOST_SHAPES = 8  # kept where each is compiled for itself
-_OWN_SHAPES = 2  # compiled for themselves before others share code
+_OWN_SHAPES = 1  # compiled for itself before others share code
 
 
 class _Variant:

@@ -220,9 +220,9 @@ class Models(unittest.TestCase):
         alone = berth.load(DIGITS, max_shapes=8)
         for batch in (1, 2, 3, 5, 4, 1, 3):
             np.testing.assert_allclose(model(images[:batch]), alone(images[:batch]), rtol=1e-5, atol=1e-6)
-        self.assertEqual(len(compiled), 2)
+        self.assertEqual(len(compiled), 1)
         model(images[:6], timeout=60)  # a session can be interrupted anywhere
-        self.assertEqual(len(compiled), 3)
+        self.assertEqual(len(compiled), 2)
         self.assertEqual(model.program((7, 1, 8, 8)).inputs[0].shape, (7, 1, 8, 8))
 
     def test_results_are_the_callers(self):
