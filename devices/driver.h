@@ -51,7 +51,9 @@ typedef struct berth_device_info {
     uint32_t ordinal;  // physical index within the driver
     uint32_t compute_units;
     char features
-        [384];       // for people: what kernels may use, and what is lacking; "" = nothing to say
+        [384];  // for people: what kernels may use, and what is lacking; "" = nothing to say
+    char kernel_features
+        [128];  // what kernels may use, as targets list it, with commas between: "subgroup_arithmetic"
     char arch[32];   // what kernels are compiled for, as targets say it: "sm_90"; "" = not said
     bool is_cpu;     // the processor itself behind another interface (PoCL)
     bool lacks_f64;  // kernels cannot use 64-bit floats

@@ -12,11 +12,19 @@ static void put_int(berth_arena *arena, json *object, const char *key, int64_t v
     if (value > 0) berth_target__json_set(arena, object, key, berth_target__json_int(arena, value));
 }
 
-static void put_features(berth_arena *arena, json *object, const berth_machine_facts *machine) {
+// Those of the machine's cores (NULL: none), and `more`, which commas part (NULL: none).
+static void put_features(berth_arena *arena, json *object, const berth_machine_facts *machine,
+                         const char *more) {
     json *features = berth_target__json_array(arena);
-    for (uint32_t i = 0; i < machine->features.count; ++i)
+    for (uint32_t i = 0; machine && i < machine->features.count; ++i)
         berth_target__json_push(arena, features,
                                 berth_target__json_string(arena, machine->features.data[i]));
+    for (size_t length = 0; more && *more; more += length + (more[length] == ',')) {
+        length = strcspn(more, ",");
+        berth_target__json_push(
+            arena, features,
+            berth_target__json_string(arena, berth_arena_strndup(arena, more, length)));
+    }
     if (features->items.count) berth_target__json_set(arena, object, "features", features);
 }
 
@@ -34,7 +42,7 @@ json *berth_target__machine_cpu(berth_arena *arena, const berth_machine_facts *m
     put_int(arena, object, "l3_bytes", machine->l3_bytes);
     put_int(arena, object, "cache_line_bytes", machine->cache_line_bytes);
     put_int(arena, object, "memory_capacity_bytes", machine->memory_capacity_bytes);
-    put_features(arena, object, machine);
+    put_features(arena, object, machine, NULL);
     return object;
 }
 
@@ -49,8 +57,8 @@ json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts
         put_int(arena, object, "l1_bytes", machine->l1_bytes);
         put_int(arena, object, "l2_bytes", machine->l2_bytes);
         put_int(arena, object, "cache_line_bytes", machine->cache_line_bytes);
-        put_features(arena, object, machine);
     }
+    put_features(arena, object, own_cores ? machine : NULL, device->features);
     put_int(arena, object, "compute_units", device->compute_units);
     put_int(arena, object, "clock_hz",
             own_cores && device->clock_hz <= 0 ? machine->clock_hz : device->clock_hz);

@@ -249,6 +249,7 @@ typedef struct berth_machine_device {
     berth_device_kind kind;
     const char *model;
     const char *arch;
+    const char *features;  // that kernels may use, with commas between: "subgroup_arithmetic"
     int64_t compute_units;
     int64_t clock_hz;
     int64_t subgroup_size;

@@ -58,6 +58,7 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
         .kind = kind,
         .model = berth_arena_strdup(job->arena, info.name),
         .arch = info.is_cpu ? facts->arch : berth_arena_strdup(job->arena, info.arch),
+        .features = berth_arena_strdup(job->arena, info.kernel_features),
         .compute_units = info.compute_units,
         .lacks_f64 = info.lacks_f64,
         .uses_host_cores = info.is_cpu,

@@ -11,7 +11,8 @@ typedef struct op_facts {
     bool known, has_type, has_result, pure;
 } op_facts;
 
-static const op_facts facts[256] = {
+enum { op_count = 512 };
+static const op_facts facts[op_count] = {
 #define SPIRV_OP(name, number, has_type, has_result, pure)                                         \
     [number] = {"Op" #name, true, has_type, has_result, pure},
 #include "compiler/codegen/spirv_ops.def"
@@ -572,6 +573,13 @@ static bool is_number(uint32_t op, uint32_t operand) {
     case SPIRV_Function: return operand == 0;
     case SPIRV_ExtInst:
     case SPIRV_Load:
+    case SPIRV_GroupNonUniformIAdd:
+    case SPIRV_GroupNonUniformFAdd:
+    case SPIRV_GroupNonUniformSMin:
+    case SPIRV_GroupNonUniformFMin:
+    case SPIRV_GroupNonUniformSMax:
+    case SPIRV_GroupNonUniformUMax:
+    case SPIRV_GroupNonUniformFMax:
     case SPIRV_SelectionMerge: return operand == 1;
     case SPIRV_Store:
     case SPIRV_LoopMerge: return operand >= 2 || (op == SPIRV_Store && operand == 3);
@@ -581,7 +589,7 @@ static bool is_number(uint32_t op, uint32_t operand) {
 
 static void print_one(const uint32_t *at, uint32_t length, berth_strbuf *out) {
     uint32_t op = at[0] & 0xffff, i = 1, operand = 0;
-    const op_facts *f = &facts[op < 256 ? op : 0];
+    const op_facts *f = &facts[op < op_count ? op : 0];
     uint32_t type = f->has_type && length > 1 ? at[i++] : 0;
     if (f->has_result && i < length)
         berth_strbuf_addf(out, "%%%u = ", at[i++]);

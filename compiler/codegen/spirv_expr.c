@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/spirv_math.h"
 #include "compiler/codegen/spirv_printer.h"
+#include "compiler/codegen/spirv_subgroup.h"
 
 static const berth_expr_node *node_of(const berth_spirv_printer *p, berth_expr id) {
     return &p->fn->exprs.data[id];
@@ -327,6 +328,7 @@ static const uint32_t *index_lanes(berth_spirv_printer *p, berth_expr id, int la
 
 static const uint32_t *compute(berth_spirv_printer *p, berth_expr id) {
     const berth_expr_node node = *node_of(p, id);
+    uint32_t together = 0;
     switch ((berth_expr_kind)node.kind) {
     case BERTH_EXPR_SYMBOL:  // refused: berth_tfn_check_static
     case BERTH_EXPR_INT:
@@ -349,6 +351,7 @@ static const uint32_t *compute(berth_spirv_printer *p, berth_expr id) {
     case BERTH_EXPR_BROADCAST: return spread(p, berth_spirv_value(p, node.a), node.lanes);
     case BERTH_EXPR_REDUCE_ADD: return reduce_add(p, &node);
     case BERTH_EXPR_INTRINSIC:
+        if ((together = berth_spirv_subgroup(p, &node))) return one(p, together);
         return refused(p, "intrinsic", node.op, (berth_dtype)node.dtype, node.lanes);
     case BERTH_EXPR_RAMP:
     case BERTH_EXPR_NONE: break;

@@ -276,6 +276,18 @@ const uint32_t *berth_spirv_load(berth_spirv_printer *p, berth_expr id) {
     return lanes;
 }
 
+uint32_t berth_spirv_first_place(berth_spirv_printer *p, berth_expr load) {
+    const berth_expr_node node = p->fn->exprs.data[load];
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(indices, berth_tfn_load_indices(p->fn, load), node.index_count * sizeof(berth_expr));
+    return position(p, node.load.buf, indices, node.index_count, 0);
+}
+
+uint32_t berth_spirv_load_place(berth_spirv_printer *p, berth_expr load, uint32_t place) {
+    berth_buf buf = p->fn->exprs.data[load].load.buf;
+    return check_known(p, buf) ? load_one(p, buf, place) : 0;
+}
+
 static bool has_ramp(const berth_spirv_printer *p, const berth_expr *indices, int count) {
     for (int d = 0; d < count; ++d)
         if (p->fn->exprs.data[indices[d]].lanes > 1) return true;

@@ -59,6 +59,9 @@ void berth_spirv_forget(berth_spirv_printer *p, uint32_t count);  // memos beyon
 
 // spirv_memory.c
 const uint32_t *berth_spirv_load(berth_spirv_printer *p, berth_expr id);
+// Where the first lane of a load of a buffer of scalars lies, and the element at such a place there.
+uint32_t berth_spirv_first_place(berth_spirv_printer *p, berth_expr load);
+uint32_t berth_spirv_load_place(berth_spirv_printer *p, berth_expr load, uint32_t place);
 void berth_spirv_store(berth_spirv_printer *p, berth_stmt id);
 void berth_spirv_declare(berth_spirv_printer *p, berth_buf buf);  // of a function or work-group
 void berth_spirv_bind(berth_spirv_printer *p);                    // parameters and workspace

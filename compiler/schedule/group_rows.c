@@ -44,6 +44,7 @@ typedef struct group_plan {
     bool has_sum, in_order;
     bool across;  // neighbours along the nest's last loop are neighbours in memory
     int64_t items;
+    bool together;  // the last elements of a sum by an instruction, where there is one for it
     berth_var item;
     int64_t columns;               // iterations of the nest's last loop that a group does at once
     berth_expr column;             // which of them, 0 to columns - 1; 0 where there is one
@@ -271,20 +272,23 @@ static void begin_sum(group_plan *p, group_sum *sum) {
 
 // What puts together the last elements, one for each work-item of a warp, in all of them at once.
 // BERTH_INTRINSIC_COUNT: the device has no such instruction.
-static berth_intrinsic warp_intrinsic(const group_plan *p, const group_sum *sum) {
+static berth_intrinsic warp_intrinsic(const group_plan *p, berth_binary op, berth_dtype dtype) {
     static const struct {
         berth_binary op;
         berth_intrinsic id;
     } known[] = {{BERTH_BINARY_ADD, BERTH_INTRINSIC_WARP_ADD_F32},
                  {BERTH_BINARY_MAX, BERTH_INTRINSIC_WARP_MAX_F32},
                  {BERTH_BINARY_MIN, BERTH_INTRINSIC_WARP_MIN_F32},
+                 {BERTH_BINARY_ADD, BERTH_INTRINSIC_WARP_ADD_F64},
+                 {BERTH_BINARY_MAX, BERTH_INTRINSIC_WARP_MAX_F64},
+                 {BERTH_BINARY_MIN, BERTH_INTRINSIC_WARP_MIN_F64},
                  {BERTH_BINARY_ADD, BERTH_INTRINSIC_WARP_ADD_I64},
                  {BERTH_BINARY_MAX, BERTH_INTRINSIC_WARP_MAX_I32},
                  {BERTH_BINARY_MIN, BERTH_INTRINSIC_WARP_MIN_I32}};
-    if (!p->target || p->column || p->items < WARP_ITEMS) return BERTH_INTRINSIC_COUNT;
+    if (!p->target || p->columns > 1 || p->items < WARP_ITEMS) return BERTH_INTRINSIC_COUNT;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i)
-        if (known[i].op == sum->op && berth_intrinsic_serves(known[i].id, p->target) &&
-            berth_intrinsic_get(known[i].id)->operands[0].dtype == p->fn->bufs.data[sum->acc].dtype)
+        if (known[i].op == op && berth_intrinsic_serves(known[i].id, p->target) &&
+            berth_intrinsic_get(known[i].id)->operands[0].dtype == dtype)
             return known[i].id;
     return BERTH_INTRINSIC_COUNT;
 }
@@ -295,7 +299,8 @@ static void end_sum(group_plan *p, const group_sum *sum) {
     berth_expr item = berth_tfn_var_ref(fn, p->item);
     emit(p, store_shared(p, sum, berth_tfn_load(fn, sum->part, NULL, 0)));
     emit(p, berth_tfn_barrier(fn));
-    berth_intrinsic together = warp_intrinsic(p, sum);
+    berth_intrinsic together = BERTH_INTRINSIC_COUNT;
+    if (p->together) together = warp_intrinsic(p, sum->op, fn->bufs.data[sum->acc].dtype);
     int64_t least = together == BERTH_INTRINSIC_COUNT ? 1 : WARP_ITEMS;
     for (int64_t half = p->items / 2; half >= least; half /= 2) {
         berth_expr other = berth_tfn_binary(fn, BERTH_BINARY_ADD, item, berth_tfn_index(fn, half));
@@ -509,6 +514,10 @@ berth_stmt berth_group_rows(berth_tfn *fn, const berth_nest *nest,
         return 0;
     }
     if (group_bytes(&p, p.items) > limits->local_memory_bytes) return 0;
+    int64_t serves = warp_intrinsic(&p, BERTH_BINARY_MAX, BERTH_DTYPE_F32) != BERTH_INTRINSIC_COUNT;
+    p.together = berth_decide(
+        fn, BERTH_DECISION_SUBGROUP, serves, 0, serves,
+        "the target has instructions for sums of a subgroup, of 32 or more work-items");
     p.item = berth_tfn_var(fn, "item");
     berth_nest outer = *nest;
     berth_var column = BERTH_NONE;

@@ -23,6 +23,7 @@ berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
     berth_local_tile_limits limits = berth_local_tile_limits_of(target);
+    limits.target = target;
     return berth_schedule_nests(fn, berth_gpu__schedule_nest, &limits);
 }
 

@@ -54,7 +54,7 @@ berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
 // A nest whose body has sums (also products, minima, maxima) along loops of its own, as those of reductions, softmax and
 // normalisations, with a group for every iteration of the nest: work-items take the terms in turns, neighbours in memory
 // next to each other, and add up what each has in the group's memory by halves; the last 32 elements all at once where
-// the target has an intrinsic for that (shuffles of a warp). Where terms lie apart and the nest's last loop
+// the target has an intrinsic for that (shuffles of a warp, arithmetic of a subgroup). Where terms lie apart and the nest's last loop
 // goes along memory (a row times a matrix), a group does 32 iterations of that at once. Arrays of the body become the group's,
 // and what is computed once is computed by all. 0 where a statement has no such form, the arrays do not fit, or it would not
 // pay: short sums, or rows enough for a work-item each that do not lie one after another.

@@ -15,6 +15,7 @@ const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT] = {
     {5347, "bufferDeviceAddress"},
     {39, "shaderInt8"},
     {22, "shaderInt16"},
+    {63, "subgroup arithmetic"},
 };
 
 static bool has_extension(const vulkan_api *api, VkPhysicalDevice physical, const char *name) {
@@ -63,6 +64,8 @@ static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
         facts->compute_units = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     facts->subgroup_size = v11.subgroupSize;
     facts->max_allocation_bytes = v11.maxMemoryAllocationSize;
+    facts->has[8] = (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                    (v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
     facts->has[4] = v12.shaderSignedZeroInfNanPreserveFloat32;
     memcpy(facts->device_uuid, v11.deviceUUID, VK_UUID_SIZE);
     memcpy(facts->cache_id, all.properties.pipelineCacheUUID, VK_UUID_SIZE);
@@ -204,6 +207,9 @@ void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
     out_info->compute_units = facts->compute_units ? facts->compute_units : 1;
     describe_features(facts, out_info->features, sizeof(out_info->features));
     out_info->is_cpu = facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    if (facts->has[8])
+        snprintf(out_info->kernel_features, sizeof(out_info->kernel_features),
+                 "subgroup_arithmetic");
     out_info->lacks_f64 = !facts->features.shaderFloat64;
     out_info->max_group_size = facts->limits.maxComputeWorkGroupInvocations;
     out_info->local_memory_bytes = facts->limits.maxComputeSharedMemorySize;

@@ -43,7 +43,7 @@ typedef struct vulkan_feature {
     uint32_t capability;
     const char *name;
 } vulkan_feature;
-enum { VULKAN_FEATURE_COUNT = 8 };
+enum { VULKAN_FEATURE_COUNT = 9 };
 extern const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT];
 
 // What is known of a physical device without opening it.

@@ -11,9 +11,10 @@ static const char *const targets[] = {
     "opencl -arch=gfx900 -subgroup_size=64 -max_group_size=256 -local_memory_bytes=65536",
     "opencl -arch=gfx900 -subgroup_size=64 -max_group_size=12 -local_memory_bytes=8192",
     "vulkan -max_group_size=128 -local_memory_bytes=16384",
+    "vulkan -max_group_size=128 -local_memory_bytes=16384 -features=subgroup_arithmetic",
     "opencl -subgroup_size=1",  // processor cores: no groups
 };
-enum { TARGETS = 4, CORES = 3 };
+enum { TARGETS = 5, CORES = 4 };
 
 typedef struct row_case {
     const char *name;

@@ -39,23 +39,28 @@ typedef struct work {
     berth_func_id main;
 } work;
 
-static work build(const char *text) {
+static work build_for(const char *text, const char *short_form) {
     work w = {.arena = NULL};
     berth_multi_target *target = NULL;
     berth_compile_result result;
     assert_ok(berth_arena_create(berth_allocator_system(), &w.arena));
     assert_ok(berth_module_parse(w.arena, text, strlen(text), "text", &w.module));
-    assert_ok(berth_target_parse(w.arena, "vulkan -host=cpu", NULL, &target));
+    assert_ok(berth_target_parse(w.arena, short_form, NULL, &target));
     berth_compile_options options = {.target = target};
     assert_ok(berth_compile(w.module, &options, &result));
     w.program = result.program;
     return w;
 }
 
+static work build(const char *text) {
+    return build_for(text, "vulkan -host=cpu");
+}
+
 // The largest difference from the reference interpreter, relative to 1 + |expected|, over all
 // results; every input is filled by `fill`.
-static double compare(const char *text, void (*fill)(berth_tensor *tensor, uint32_t index)) {
-    work w = build(text), reference = {.arena = w.arena};
+static double compare_work(work w, const char *text,
+                           void (*fill)(berth_tensor *tensor, uint32_t index)) {
+    work reference = {.arena = w.arena};
     berth_session *session = NULL;
     assert_ok(berth_module_parse(w.arena, text, strlen(text), "text", &reference.module));
     assert_ok(berth_session_open(berth_allocator_system(), w.program, NULL, &session));
@@ -81,6 +86,10 @@ static double compare(const char *text, void (*fill)(berth_tensor *tensor, uint3
     berth_session_close(session);
     berth_arena_destroy(w.arena);
     return worst;
+}
+
+static double compare(const char *text, void (*fill)(berth_tensor *tensor, uint32_t index)) {
+    return compare_work(build(text), text, fill);
 }
 
 static void fill_random(berth_tensor *tensor, uint32_t index) {
@@ -148,6 +157,57 @@ static void fill_large(berth_tensor *tensor, uint32_t index) {
         double size = ldexp(1 + (double)(i * 7919 % 1000) / 1000, (int)(i % 128));
         berth_tensor_set_f64(tensor, i, i % 2 ? -size : size);
     }
+}
+
+// Instructions of a subgroup in the kernels of a program (artifact/kernel_abi.h: modules in a row, each
+// behind the number of its words).
+static int subgroup_instructions(const berth_program *program) {
+    enum { header = 5, first = 333, last = 364 };  // SPIR-V 1.5: OpGroupNonUniform*
+    int found = 0;
+    for (uint32_t i = 0; i < program->executable_count; ++i) {
+        if (strcmp(program->executables[i].device_kind, "vulkan") != 0) continue;
+        const uint32_t *words = program->executables[i].data;
+        size_t count = (size_t)program->executables[i].size_bytes / sizeof(*words);
+        for (size_t module = 0; module < count; module += 1 + words[module])
+            for (size_t at = module + 1 + header; at <= module + words[module];
+                 at += words[at] >> 16) {
+                cr_assert(words[at] >> 16, "word %zu of an image", at);
+                uint32_t op = words[at] & 0xffff;
+                found += op >= first && op <= last;
+            }
+    }
+    return found;
+}
+
+// Sums of a subgroup, on rows with and without NaNs and infinities; none where the target has no such arithmetic.
+Test(vulkan, sums_of_subgroups) {
+    if (!is_here()) cr_skip("no Vulkan device");
+    static const char *const operators[] = {"reduce_max", "reduce_min", "reduce_sum", "softmax"};
+    static const char *const types[] = {"f32", "f64", "i32"};
+    berth_driver *driver = NULL;
+    berth_device_info info;
+    assert_ok(berth_driver_open("vulkan", berth_allocator_system(), &driver));
+    assert_ok(berth_driver_device_info(driver, 0, &info));
+    bool has_arithmetic = strstr(info.kernel_features, "subgroup_arithmetic") != NULL;
+    berth_driver_close(driver);
+    if (!has_arithmetic) cr_skip("the device has no arithmetic of subgroups");
+    for (int t = 0; t < 3; ++t)
+        for (int i = 0; i < 4 - (t == 2); ++i) {
+            char text[320];
+            snprintf(text, sizeof(text),
+                     "module \"m\"\ngraph @main(%%x: %s[5,333]) {\n"
+                     "  %%axes = constant() {value = i64[1] (1)}\n  %%y = %s(%%x%s)\n"
+                     "  return %%y\n}\n",
+                     types[t], operators[i], i == 3 ? "" : ", %axes");
+            work without = build(text);
+            cr_expect_eq(subgroup_instructions(without.program), 0, "%s", text);
+            berth_arena_destroy(without.arena);
+            work w = build_for(text, "vulkan -host=cpu -features=subgroup_arithmetic");
+            bool has_none = t == 2 && i == 2;  // sums of integers are of 64 bits
+            cr_expect_eq(subgroup_instructions(w.program) > 0, !has_none, "%s", text);
+            double worst = compare_work(w, text, t == 2 ? fill_random : fill_spread);
+            cr_expect_lt(worst, t == 1 ? 1e-12 : 2e-6, "%s: %g", text, worst);
+        }
 }
 
 Test(vulkan, functions, .timeout = 120) {
