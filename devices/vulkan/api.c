@@ -105,3 +105,10 @@ berth_status berth_vulkan__check(VkResult result, const char *what) {
             return berth_status_make(errors[i].code, "%s: Vulkan says %s", what, errors[i].text);
     return berth_status_make(BERTH_UNAVAILABLE, "%s: Vulkan error %d", what, (int)result);
 }
+
+berth_status berth_vulkan__check_on(const vulkan_device *device, VkResult result,
+                                    const char *what) {
+    if (result == VK_SUCCESS) return BERTH_OK;
+    return berth_status_prefix(berth_vulkan__check(result, what), "vulkan device %u (%s)",
+                               device->base.info.ordinal, device->base.info.name);
+}

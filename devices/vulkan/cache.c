@@ -35,7 +35,7 @@ berth_status berth_vulkan__cache_open(vulkan_device *device, const char *folder)
                                       .pInitialData = data};
     VkResult result = device->vk.vkCreatePipelineCache(device->handle, &info, NULL, &device->cache);
     berth_free(device->base.allocator, data, size_bytes);
-    return berth_vulkan__check(result, "open the device");
+    return berth_vulkan__check_on(device, result, "open the device");
 }
 
 static void save(const vulkan_device *device) {

@@ -207,10 +207,11 @@ static berth_status create_pipeline(const vulkan_device *device, const vulkan_ke
                                      .pCode = kernel->words};
     VkShaderModule module = VK_NULL_HANDLE;
     *out = (struct vulkan_pipeline){.value_count = value_count};
-    BERTH_TRY(berth_vulkan__check(
-        device->vk.vkCreateShaderModule(device->handle, &code, NULL, &module), kernel->entry));
-    berth_status status = berth_vulkan__check(
-        device->vk.vkCreatePipelineLayout(device->handle, &layout, NULL, &out->layout),
+    BERTH_TRY(berth_vulkan__check_on(
+        device, device->vk.vkCreateShaderModule(device->handle, &code, NULL, &module),
+        kernel->entry));
+    berth_status status = berth_vulkan__check_on(
+        device, device->vk.vkCreatePipelineLayout(device->handle, &layout, NULL, &out->layout),
         kernel->entry);
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
@@ -221,9 +222,10 @@ static berth_status create_pipeline(const vulkan_device *device, const vulkan_ke
         .layout = out->layout};
     if (!status)
         status =
-            berth_vulkan__check(device->vk.vkCreateComputePipelines(device->handle, device->cache,
-                                                                    1, &info, NULL, &out->handle),
-                                kernel->entry);
+            berth_vulkan__check_on(device,
+                                   device->vk.vkCreateComputePipelines(
+                                       device->handle, device->cache, 1, &info, NULL, &out->handle),
+                                   kernel->entry);
     device->vk.vkDestroyShaderModule(device->handle, module, NULL);
     if (status && out->layout)
         device->vk.vkDestroyPipelineLayout(device->handle, out->layout, NULL);

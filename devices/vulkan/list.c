@@ -23,16 +23,16 @@ static berth_status record_part(vulkan_device *device, const berth_command_list 
                                         .commandPool = record->pool,
                                         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                         .commandBufferCount = 1};
-    BERTH_TRY(berth_vulkan__check(
-        device->vk.vkAllocateCommandBuffers(device->handle, &info, &part->commands),
+    BERTH_TRY(berth_vulkan__check_on(
+        device, device->vk.vkAllocateCommandBuffers(device->handle, &info, &part->commands),
         "make a command buffer"));
     record->commands = part->commands;
     record->recording = false;
     for (uint32_t i = part->first; i < part->first + part->count; ++i)
         if (in_part(list, i))
             BERTH_TRY(berth_vulkan__record_command(device, record, &list->commands[i], i));
-    return berth_vulkan__check(device->vk.vkEndCommandBuffer(part->commands),
-                               "end a command buffer");
+    return berth_vulkan__check_on(device, device->vk.vkEndCommandBuffer(part->commands),
+                                  "end a command buffer");
 }
 
 static berth_status record_all(vulkan_device *device, const berth_command_list *list,

@@ -16,16 +16,17 @@ static berth_status open_transfer(const vulkan_device *device, transfer *t) {
                                       .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
     VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
                                        .pNext = &type};
-    BERTH_TRY(berth_vulkan__check(
-        device->vk.vkCreateCommandPool(device->handle, &pool, NULL, &t->pool), "map"));
-    BERTH_TRY(berth_vulkan__check(
-        device->vk.vkCreateSemaphore(device->handle, &semaphore, NULL, &t->timeline), "map"));
+    BERTH_TRY(berth_vulkan__check_on(
+        device, device->vk.vkCreateCommandPool(device->handle, &pool, NULL, &t->pool), "map"));
+    BERTH_TRY(berth_vulkan__check_on(
+        device, device->vk.vkCreateSemaphore(device->handle, &semaphore, NULL, &t->timeline),
+        "map"));
     VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                         .commandPool = t->pool,
                                         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                         .commandBufferCount = 1};
-    return berth_vulkan__check(
-        device->vk.vkAllocateCommandBuffers(device->handle, &info, &t->commands), "map");
+    return berth_vulkan__check_on(
+        device, device->vk.vkAllocateCommandBuffers(device->handle, &info, &t->commands), "map");
 }
 
 static berth_status submit(vulkan_device *device, const transfer *t) {
@@ -44,9 +45,10 @@ static berth_status submit(vulkan_device *device, const transfer *t) {
                                 .semaphoreCount = 1,
                                 .pSemaphores = &t->timeline,
                                 .pValues = &value};
-    BERTH_TRY(berth_vulkan__check(berth_vulkan__submit(device, &device->compute[0], &info), "map"));
-    return berth_vulkan__check(
-        device->vk.vkWaitSemaphores(device->handle, &wait, VULKAN_TIMEOUT_NS), "map");
+    BERTH_TRY(berth_vulkan__check_on(
+        device, berth_vulkan__submit(device, &device->compute[0], &info), "map"));
+    return berth_vulkan__check_on(
+        device, device->vk.vkWaitSemaphores(device->handle, &wait, VULKAN_TIMEOUT_NS), "map");
 }
 
 static berth_status record(const vulkan_device *device, const transfer *t, VkBuffer source,
@@ -57,7 +59,8 @@ static berth_status record(const vulkan_device *device, const transfer *t, VkBuf
                               .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
                               .dstAccessMask =
                                   VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
-    BERTH_TRY(berth_vulkan__check(device->vk.vkBeginCommandBuffer(t->commands, &info), "map"));
+    BERTH_TRY(
+        berth_vulkan__check_on(device, device->vk.vkBeginCommandBuffer(t->commands, &info), "map"));
     for (int i = 0; i < 2; ++i) {  // around the copy
         device->vk.vkCmdPipelineBarrier(t->commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
                                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT |
@@ -65,7 +68,7 @@ static berth_status record(const vulkan_device *device, const transfer *t, VkBuf
                                         0, 1, &memory, 0, NULL, 0, NULL);
         if (i == 0) device->vk.vkCmdCopyBuffer(t->commands, source, destination, 1, region);
     }
-    return berth_vulkan__check(device->vk.vkEndCommandBuffer(t->commands), "map");
+    return berth_vulkan__check_on(device, device->vk.vkEndCommandBuffer(t->commands), "map");
 }
 
 static berth_status copy_now(vulkan_device *device, VkBuffer source, VkBuffer destination,

@@ -19,8 +19,9 @@ static berth_status create_handle(vulkan_device *device, uint64_t size_bytes, co
         .sharingMode = several ? VK_SHARING_MODE_CONCURRENT : VK_SHARING_MODE_EXCLUSIVE,
         .queueFamilyIndexCount = several ? 2 : 0,
         .pQueueFamilyIndices = several ? families : NULL};
-    return berth_vulkan__check(device->vk.vkCreateBuffer(device->handle, &info, NULL, out_handle),
-                               "create a buffer");
+    return berth_vulkan__check_on(
+        device, device->vk.vkCreateBuffer(device->handle, &info, NULL, out_handle),
+        "create a buffer");
 }
 
 // The wanted type where the buffer can be there, else any that the host sees as the wanted one does.
@@ -51,7 +52,7 @@ static berth_status allocate_memory(vulkan_device *device, uint64_t size_bytes, 
                                  .memoryTypeIndex = type};
     VkResult result = device->vk.vkAllocateMemory(device->handle, &info, NULL, out_memory);
     if (result != VK_SUCCESS) atomic_fetch_sub(&device->allocation_count, 1);
-    return berth_vulkan__check(result, "allocate");
+    return berth_vulkan__check_on(device, result, "allocate");
 }
 
 static void free_memory(vulkan_device *device, VkDeviceMemory memory) {
@@ -75,8 +76,8 @@ static berth_status back(vulkan_device *device, uint32_t type, vulkan_block *blo
         return berth_status_make(BERTH_UNSUPPORTED, "%s keeps no buffers in that memory",
                                  device->base.info.name);
     BERTH_TRY(allocate_memory(device, needs.size, type, NULL, &block->memory));
-    BERTH_TRY(berth_vulkan__check(
-        device->vk.vkBindBufferMemory(device->handle, block->handle, block->memory, 0),
+    BERTH_TRY(berth_vulkan__check_on(
+        device, device->vk.vkBindBufferMemory(device->handle, block->handle, block->memory, 0),
         "bind memory"));
     block->address = address_of(device, block->handle);
     VkMemoryPropertyFlags flags = device->facts->memories.memoryTypes[type].propertyFlags;
@@ -84,8 +85,9 @@ static berth_status back(vulkan_device *device, uint32_t type, vulkan_block *blo
                 (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
     if (!seen) return BERTH_OK;
     void *host = NULL;
-    BERTH_TRY(berth_vulkan__check(
-        device->vk.vkMapMemory(device->handle, block->memory, 0, VK_WHOLE_SIZE, 0, &host), "map"));
+    BERTH_TRY(berth_vulkan__check_on(
+        device, device->vk.vkMapMemory(device->handle, block->memory, 0, VK_WHOLE_SIZE, 0, &host),
+        "map"));
     block->host = host;
     return BERTH_OK;
 }
@@ -170,7 +172,8 @@ berth_status berth_vulkan__buffer_import(berth_device *base, void *data, uint64_
     VkMemoryHostPointerPropertiesEXT properties = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
     void *first = (unsigned char *)data - before;
-    BERTH_TRY(berth_vulkan__check(
+    BERTH_TRY(berth_vulkan__check_on(
+        device,
         device->vk.vkGetMemoryHostPointerPropertiesEXT(device->handle, kind, first, &properties),
         "use memory of the host"));
     VkExternalMemoryBufferCreateInfo external = {
@@ -191,8 +194,8 @@ berth_status berth_vulkan__buffer_import(berth_device *base, void *data, uint64_
                                    base->info.name);
     if (!status) status = allocate_memory(device, length, type, &pointer, &block.memory);
     if (!status)
-        status = berth_vulkan__check(
-            device->vk.vkBindBufferMemory(device->handle, block.handle, block.memory, 0),
+        status = berth_vulkan__check_on(
+            device, device->vk.vkBindBufferMemory(device->handle, block.handle, block.memory, 0),
             "bind memory");
     if (status) {
         berth_vulkan__block_destroy(device, &block);

@@ -62,7 +62,8 @@ static berth_status hand_over(const vulkan_device *device, vulkan_queue *queue,
                          .pCommandBuffers = &commands,
                          .signalSemaphoreCount = 1,
                          .pSignalSemaphores = &queue->timeline->semaphore};
-    BERTH_TRY(berth_vulkan__check(berth_vulkan__submit(device, queue->engine, &info), "submit"));
+    BERTH_TRY(berth_vulkan__check_on(device, berth_vulkan__submit(device, queue->engine, &info),
+                                     "submit"));
     record->value = queue->timeline->value = value;
     queue->wait_count = 0;
     return BERTH_OK;
@@ -73,8 +74,8 @@ static berth_status hand_over_recorded(const vulkan_device *device, vulkan_queue
                                        vulkan_record *record) {
     if (!record->recording) return BERTH_OK;
     record->recording = false;
-    BERTH_TRY(berth_vulkan__check(device->vk.vkEndCommandBuffer(record->commands),
-                                  "end a command buffer"));
+    BERTH_TRY(berth_vulkan__check_on(device, device->vk.vkEndCommandBuffer(record->commands),
+                                     "end a command buffer"));
     return hand_over(device, queue, record, record->commands);
 }
 
@@ -85,13 +86,24 @@ static berth_status wait_for_all(const vulkan_device *device, uint32_t count,
                                 .pSemaphores = semaphores,
                                 .pValues = values};
     if (count == 0) return BERTH_OK;
-    return berth_vulkan__check(
-        device->vk.vkWaitSemaphores(device->handle, &info, VULKAN_TIMEOUT_NS), "run commands");
+    return berth_vulkan__check_on(
+        device, device->vk.vkWaitSemaphores(device->handle, &info, VULKAN_TIMEOUT_NS),
+        "run commands");
 }
 
+// Where the wait fails for another reason than its time, what was submitted may still run; what it uses
+// is freed by whoever gets the error, so that it is let run out before.
 static berth_status wait_for(const vulkan_device *device, const vulkan_queue *queue,
                              uint64_t value) {
-    return wait_for_all(device, value != 0, &queue->timeline->semaphore, &value);
+    berth_status status = wait_for_all(device, value != 0, &queue->timeline->semaphore, &value);
+    if (!status || berth_status_code(status) == BERTH_DEADLINE_EXCEEDED) return status;
+    vulkan_engine *engine = queue->engine;
+    pthread_mutex_lock(&engine->lock);
+    if (engine->callers.lock) engine->callers.lock(engine->callers.user);
+    (void)device->vk.vkQueueWaitIdle(engine->handle);  // of a lost device: returns at once
+    if (engine->callers.unlock) engine->callers.unlock(engine->callers.user);
+    pthread_mutex_unlock(&engine->lock);
+    return status;
 }
 
 // Times of the device's clock, set so that the last command ends when its end was seen: the device
@@ -327,8 +339,8 @@ static berth_status record_reserve(berth_queue *base, void *user, uint32_t comma
     VkQueryPoolCreateInfo queries = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                      .queryType = VK_QUERY_TYPE_TIMESTAMP,
                                      .queryCount = 2 * command_count};
-    BERTH_TRY(berth_vulkan__check(
-        device->vk.vkCreateQueryPool(device->handle, &queries, NULL, &record->queries),
+    BERTH_TRY(berth_vulkan__check_on(
+        device, device->vk.vkCreateQueryPool(device->handle, &queries, NULL, &record->queries),
         "make room for timestamps"));
     record->query_capacity = 2 * command_count;
     return BERTH_OK;
@@ -389,8 +401,8 @@ static berth_status create_timeline(vulkan_device *device, vulkan_timeline **out
     VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
     vulkan_timeline *timeline = berth_calloc(device->base.allocator, 1, sizeof(*timeline));
     if (!timeline) return berth_status_oom();
-    berth_status status = berth_vulkan__check(
-        device->vk.vkCreateSemaphore(device->handle, &info, NULL, &timeline->semaphore),
+    berth_status status = berth_vulkan__check_on(
+        device, device->vk.vkCreateSemaphore(device->handle, &info, NULL, &timeline->semaphore),
         "open a queue");
     if (status)
         berth_free(device->base.allocator, timeline, sizeof(*timeline));

@@ -161,8 +161,9 @@ berth_status berth_vulkan__begin(const vulkan_device *device, vulkan_record *rec
     if (record->recording) return BERTH_OK;
     VkCommandBufferBeginInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                      .flags = record->usage};
-    BERTH_TRY(berth_vulkan__check(device->vk.vkBeginCommandBuffer(record->commands, &info),
-                                  "begin a command buffer"));
+    BERTH_TRY(berth_vulkan__check_on(device,
+                                     device->vk.vkBeginCommandBuffer(record->commands, &info),
+                                     "begin a command buffer"));
     record->recording = true;
     record->first = first;
     if (record->queries)
@@ -196,16 +197,16 @@ berth_status berth_vulkan__make_commands(const vulkan_device *device, uint32_t f
                                     .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
                                     .queueFamilyIndex = family};
     if (!record->pool)
-        BERTH_TRY(berth_vulkan__check(
-            device->vk.vkCreateCommandPool(device->handle, &pool, NULL, &record->pool),
+        BERTH_TRY(berth_vulkan__check_on(
+            device, device->vk.vkCreateCommandPool(device->handle, &pool, NULL, &record->pool),
             "make a command pool"));
     VkCommandBufferAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                         .commandPool = record->pool,
                                         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                         .commandBufferCount = 1};
     if (record->commands) return BERTH_OK;
-    return berth_vulkan__check(
-        device->vk.vkAllocateCommandBuffers(device->handle, &info, &record->commands),
+    return berth_vulkan__check_on(
+        device, device->vk.vkAllocateCommandBuffers(device->handle, &info, &record->commands),
         "make a command buffer");
 }
 

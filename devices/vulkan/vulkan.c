@@ -92,8 +92,9 @@ static berth_status create_device(vulkan_device *device, const vulkan_api *api) 
                                .enabledExtensionCount = facts->pointer_alignment_bytes ? 1 : 0,
                                .ppEnabledExtensionNames = extensions,
                                .pEnabledFeatures = &features};
-    BERTH_TRY(berth_vulkan__check(
-        api->vkCreateDevice(facts->physical, &info, NULL, &device->handle), "open the device"));
+    BERTH_TRY(berth_vulkan__check_on(
+        device, api->vkCreateDevice(facts->physical, &info, NULL, &device->handle),
+        "open the device"));
     BERTH_TRY(berth_vulkan__load_device(api, device->handle, &device->vk));
     open_engines(device, facts->compute_family, device->compute, &device->compute_count);
     if (copies_apart)

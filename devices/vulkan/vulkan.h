@@ -177,6 +177,9 @@ BERTH_MUST_USE berth_status berth_vulkan__load_device(const vulkan_api *api, VkD
                                                       vulkan_functions *out_functions);
 // A status for a result of Vulkan's; NULL for VK_SUCCESS. `what` is what was tried.
 BERTH_MUST_USE berth_status berth_vulkan__check(VkResult result, const char *what);
+// The same of a device, which the error names.
+BERTH_MUST_USE berth_status berth_vulkan__check_on(const vulkan_device *device, VkResult result,
+                                                   const char *what);
 
 // facts.c: NULL in *out_reason where the device serves, else why it does not.
 void berth_vulkan__read_facts(const vulkan_api *api, VkPhysicalDevice physical,

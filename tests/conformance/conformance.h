@@ -26,8 +26,10 @@
     X(vulkan_apart, 8, group, name)                                                                \
     X(library_vta, 9, group, name)                                                                 \
     X(cuda, 10, group, name)                                                                       \
-    X(cuda_pair, 11, group, name)
-#define CONFORMANCE_DRIVER_COUNT 12
+    X(cuda_pair, 11, group, name)                                                                  \
+    X(vulkan_pair, 12, group, name)                                                                \
+    X(vulkan_pair_apart, 13, group, name)
+#define CONFORMANCE_DRIVER_COUNT 14
 
 // A case that a driver does not take part in, by "group__name" with * and ?.
 typedef struct conformance_exception {
