@@ -96,11 +96,11 @@ static void value_leaf(tree *t) {
 
 // Whether the budget is spent, or it is clear by now that it will not do: when an eighth of it has
 // not seen a hundredth of the placements.
-static bool is_hopeless(tree *t, uint64_t nodes, uint64_t start_nodes, int64_t start_ns) {
+static bool is_hopeless(tree *t, uint64_t nodes, berth_place_since since) {
     berth_place_search *search = t->search;
     if (berth_place_spent(search, nodes)) return true;
     if (++t->steps % 256 != 0) return false;
-    double used = berth_place_used(search, start_nodes, start_ns);
+    double used = berth_place_used(search, since);
     return used > 0.125 && t->seen < 0.01;
 }
 
@@ -109,13 +109,12 @@ static bool walk(tree *t) {
     const berth_place_problem *problem = t->problem;
     uint64_t cost =
         1 + (uint64_t)(problem->node_count + problem->edge_count) * problem->device_count / 64;
-    uint64_t start_nodes = t->search->nodes;
-    int64_t start_ns = t->search->deadline_ns ? berth_clock_ns() : 0;
+    const berth_place_since since = berth_place_now(t->search);
     uint32_t depth = 0;
     t->choice[0] = BERTH_PLACE_NONE;
     t->share[0] = 1;
     for (;;) {
-        if (is_hopeless(t, cost, start_nodes, start_ns)) return false;
+        if (is_hopeless(t, cost, since)) return false;
         if (depth == problem->group_count) {
             value_leaf(t);
             t->seen += t->share[depth];

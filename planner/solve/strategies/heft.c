@@ -3,7 +3,8 @@
 // and Sakellariou 2003: none is best for all graphs). Copies take turns on the devices' links, as
 // they do in a schedule, or wait for nobody. A device is as good as the end of the node there, or as
 // that end and the shortest way on from there (as in PEFT; Arabnejad and Barbosa 2014), which paths
-// over copies give for all nodes (list_bound.h).
+// over copies give for all nodes (list_bound.h). Where not everything fits, what comes first would
+// take all memory that is worth having; so bytes there cost time, at several prices (Everett 1963).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "planner/solve/problem/nets.h"
 #include "planner/solve/strategies/strategies.h"
 
-enum { WEIGHTS = 3 };
+enum { WEIGHTS = 3, PRICES = 9 };
 #define MOST_ARRIVALS ((uint64_t)1 << 23)  // nodes times devices, where links are looked at
 
 typedef struct slot {  // of a device that runs one node at a time, or of a link; in order of time
@@ -34,6 +35,8 @@ typedef struct heft {
     double *there;       // [node_count * device_count] the same on the devices; NULL = links are
                          // not looked at
     double *free_bytes;  // [device_count]
+    double price;        // of a byte on a device that cannot hold everything, in the unit of times
+    double all_bytes;    // of all groups
     slot **slots;        // [2 * device_count] lists that grow; links are last
     uint32_t *slot_count, *slot_room;
     berth_arena *arena;
@@ -216,6 +219,14 @@ static double regret(const heft *h, uint32_t node, uint32_t device) {
     return lost;
 }
 
+static bool is_tight(const heft *h, uint32_t device) {
+    return h->problem->kinds[h->problem->device_kind[device]].capacity_bytes < h->all_bytes;
+}
+
+static double price_of(const heft *h, uint32_t group, uint32_t device) {
+    return is_tight(h, device) ? h->price * h->latency->group_bytes[group] : 0;
+}
+
 static bool place_node(heft *h, uint32_t node) {
     const berth_place_problem *problem = h->problem;
     uint32_t group = problem->group[node], best = h->at[node], before = 0;
@@ -227,7 +238,7 @@ static bool place_node(heft *h, uint32_t node) {
             continue;
         double time = time_on(h, node, d);
         double score = earliest(h, d, ready_on(h, node, d, false), time, &before) + time;
-        if (h->at[node] == BERTH_PLACE_NONE) score += regret(h, node, d);
+        if (h->at[node] == BERTH_PLACE_NONE) score += regret(h, node, d) + price_of(h, group, d);
         if (h->ahead) score += h->ahead->tail[(size_t)node * h->ahead->place_count + h->place[d]];
         if (score >= best_score) continue;
         best = d;
@@ -274,6 +285,8 @@ static heft *heft_create(berth_place_search *search, berth_arena *arena,
     h->problem = search->problem;
     h->latency = latency;
     h->arena = arena;
+    for (uint32_t g = 0; g < search->problem->group_count; ++g)
+        h->all_bytes += latency->group_bytes[g];
     h->rank = berth_arena_new_array(arena, double, nodes);
     h->order = berth_arena_new_array(arena, uint32_t, nodes);
     h->at = berth_arena_new_array(arena, uint32_t, nodes);
@@ -284,6 +297,38 @@ static heft *heft_create(berth_place_search *search, berth_arena *arena,
     h->slot_count = berth_arena_new_array(arena, uint32_t, 2 * (size_t)devices);
     h->slot_room = berth_arena_new_array(arena, uint32_t, 2 * (size_t)devices);
     return h;
+}
+
+// What a byte gains on average where its group is fastest against where it is slowest: prices are about
+// as large.
+static double usual_price(const heft *h) {
+    const berth_place_problem *problem = h->problem;
+    double gained = 0;
+    for (uint32_t v = 0; v < problem->node_count; ++v) {
+        double least = INFINITY, most = 0;
+        for (uint32_t d = 0; d < problem->device_count; ++d) {
+            if (!fits(h, problem->group[v], d)) continue;
+            least = fmin(least, time_on(h, v, d));
+            most = fmax(most, time_on(h, v, d));
+        }
+        gained += fmax(0, most - least);
+    }
+    return h->all_bytes > 0 ? gained / h->all_bytes : 0;
+}
+
+// With memory for a price, from high to low.
+static void schedule_at_prices(heft *h, const berth_place__paths *ahead) {
+    bool tight = false;
+    for (uint32_t d = 0; d < h->problem->device_count; ++d) tight |= is_tight(h, d);
+    double usual = usual_price(h);
+    for (uint32_t i = 0; tight && usual > 0 && i < PRICES; ++i) {
+        h->price = usual * ldexp(1, 3 - (int)i);
+        for (int looks = 0; looks < 2 && !berth_place_spent(h->search, 1); ++looks) {
+            h->ahead = looks ? ahead : NULL;
+            schedule(h, 0);
+        }
+    }
+    h->price = 0;
 }
 
 static berth_status run(berth_place_search *search) {
@@ -301,6 +346,7 @@ static berth_status run(berth_place_search *search) {
             schedule(h, i % WEIGHTS);
         }
     }
+    schedule_at_prices(h, ahead);
     berth_arena_destroy(scratch);
     return BERTH_OK;
 }

@@ -25,7 +25,9 @@ enum {
     FIRST_STEPS = 100000,
     SPENT_EVERY = 16,
 };
-static const double COOLING = 0.02;  // last heat over first
+static const double COOLING = 0.02;      // last heat over first
+static const double ROUND_SHARE = 0.5;   // of the budget that is left, the most that a round takes
+static const double ORDERS_SHARE = 0.3;  // after which no more orders are cut, once bands were
 
 static double cost_of(const annealing *state, double value) {
     // Ties (most changes leave the value as it is) go to placements whose parts are done early.
@@ -39,8 +41,17 @@ static void note_value(annealing *state) {
         (void)berth_place_offer(state->search, state->latency->device);
 }
 
+// How far a round is, 0 to 1: by its steps, or by the budget where that is short for them, so that
+// no round ends before it is cold.
+static double progress_of(const annealing *state, const berth_place_since *since, uint64_t step,
+                          uint64_t steps) {
+    double used = berth_place_used(state->search, *since) / ROUND_SHARE;
+    return fmin(1, fmax(used, (double)step / (double)steps));
+}
+
 static void anneal(annealing *state, double hot, double cold, uint64_t steps) {
     berth_solve__latency *latency = state->latency;
+    const berth_place_since since = berth_place_now(state->search);
     static const uint32_t sorts[] = {0, 0, 0, 1, 1, 2, 2, 3, 3, 4};
     bool stale = true;
     double heat = hot;
@@ -48,7 +59,11 @@ static void anneal(annealing *state, double hot, double cold, uint64_t steps) {
         if (step % SPENT_EVERY == 0 &&
             berth_place_spent(state->search, SPENT_EVERY * state->step_nodes))
             return;
-        if (step % SPENT_EVERY == 0) heat = hot * pow(cold / hot, (double)step / (double)steps);
+        if (step % SPENT_EVERY == 0) {
+            double progress = progress_of(state, &since, step, steps);
+            if (progress == 1) return;
+            heat = hot * pow(cold / hot, progress);
+        }
         if (stale) {
             berth_solve__latency_begin(latency);
             (void)berth_solve__latency_value(latency, INFINITY);
@@ -113,13 +128,16 @@ static double *weigh_units(berth_arena *scratch, const berth_place_problem *prob
 }
 
 // Intervals of orders: depth first, in bands, by layers, and depth first with random turns.
+// Where `rounds` follow they are left a part of the budget.
 static void try_orders(annealing *state, berth_arena *scratch, const berth_solve__units *units,
-                       uint32_t *assignment) {
+                       uint32_t *assignment, bool rounds) {
     berth_place_search *search = state->search;
     uint32_t *order = berth_arena_new_array(scratch, uint32_t, units->graph->node_count);
     const double *weight = weigh_units(scratch, search->problem, units);
     uint32_t most_bands = search->problem->device_count < 8 ? search->problem->device_count : 8;
+    const berth_place_since since = berth_place_now(search);
     for (uint32_t i = 0; i < ORDERS && !berth_place_spent(search, 1); ++i) {
+        if (rounds && i > most_bands && berth_place_used(search, since) > ORDERS_SHARE) break;
         if (i > 0 && i < most_bands)
             berth_solve__units_order_bands(scratch, units, weight, i + 1, order);
         else
@@ -192,7 +210,7 @@ static berth_status run_with(berth_place_search *search, bool orders, bool round
     }
     berth_solve__units units;
     berth_status status = berth_solve__units_build(scratch, problem, &units);
-    if (!status && orders) try_orders(&state, scratch, &units, assignment);
+    if (!status && orders) try_orders(&state, scratch, &units, assignment, rounds);
     if (!status && rounds) run_rounds(&state, scratch, &units, assignment);
     berth_arena_destroy(scratch);
     return status;
@@ -218,7 +236,7 @@ const berth_place_strategy berth_place__dp_latency = {
 const berth_place_strategy berth_place__search_latency = {
     .name = "search",
     .doc = "intervals of many orders, then annealing; latency, one subgraph per device",
-    .auto_percent = 20,
+    .auto_percent = 50,
     .again_percent = 60,
     .applies = applies,
     .run = run_search,

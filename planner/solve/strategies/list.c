@@ -13,6 +13,7 @@
 #include "planner/solve/strategies/strategies.h"
 
 enum { ORDERS = 8, PLACES = 192, FIRST_MOVES = 2000, TRIALS = 64 };
+static const double ROUND_SHARE = 0.5;  // of the budget that is left, the most that a round takes
 
 // ------------------------------------------------------------------------------------------------
 // annealing
@@ -73,9 +74,14 @@ static double cost_of_moves(const annealing *a) {
 
 static void anneal(annealing *a, uint64_t steps, double hot, double cold) {
     berth_place_search *search = a->search;
+    const berth_place_since since = berth_place_now(search);
     for (uint64_t step = 0; step < steps; ++step) {
         if (berth_place_spent(search, a->nodes)) return;
-        double heat = hot * pow(cold / hot, (double)step / (double)steps);
+        // Where the budget is short for the steps, it says how cold it is: no round ends hot.
+        double used = berth_place_used(search, since) / ROUND_SHARE;
+        double progress = fmax(used, (double)step / (double)steps);
+        if (progress >= 1) return;
+        double heat = hot * pow(cold / hot, progress);
         double most = a->value - heat * log(1 - berth_solve__random_unit(&a->moves->random));
         double next = value_moved(a, most);
         if (!(next <= most)) {

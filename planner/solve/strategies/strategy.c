@@ -61,12 +61,18 @@ bool berth_place_spent(berth_place_search *search, uint64_t nodes) {
     return true;
 }
 
-double berth_place_used(const berth_place_search *search, uint64_t since_nodes, int64_t since_ns) {
-    double nodes = (double)(search->node_limit - since_nodes);
-    double used = nodes > 0 ? (double)(search->nodes - since_nodes) / nodes : 1;
-    double time_ns = (double)(search->deadline_ns - since_ns);
+berth_place_since berth_place_now(const berth_place_search *search) {
+    return (berth_place_since){.nodes = search->nodes,
+                               .ns = search->deadline_ns ? berth_clock_ns() : 0};
+}
+
+double berth_place_used(const berth_place_search *search, berth_place_since since) {
+    if (search->nodes >= search->node_limit) return 1;
+    double used =
+        (double)(search->nodes - since.nodes) / (double)(search->node_limit - since.nodes);
+    double time_ns = (double)(search->deadline_ns - since.ns);
     if (search->deadline_ns && time_ns > 0)
-        used = fmax(used, (double)(berth_clock_ns() - since_ns) / time_ns);
+        used = fmax(used, (double)(berth_clock_ns() - since.ns) / time_ns);
     return fmin(used, 1);
 }
 

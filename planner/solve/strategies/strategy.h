@@ -69,8 +69,16 @@ const berth_place_strategy *const *berth_place_strategies(void);
 // is proven optimal. Looks at the clock only where there is a deadline.
 bool berth_place_spent(berth_place_search *search, uint64_t nodes);
 
-// Part of the running strategy's budget (nodes or time) that has been used since then, 0 to 1.
-double berth_place_used(const berth_place_search *search, uint64_t since_nodes, int64_t since_ns);
+// A point of the running strategy's budget.
+typedef struct berth_place_since {
+    uint64_t nodes;
+    int64_t ns;  // on berth_clock_ns; 0 where there is no deadline
+} berth_place_since;
+
+berth_place_since berth_place_now(const berth_place_search *search);
+
+// Part of the running strategy's budget (nodes or time) left at that point that has been used since, 0 to 1.
+double berth_place_used(const berth_place_search *search, berth_place_since since);
 
 // Whether the best placement equals the proven bound (within BERTH_PLACE_EQUAL).
 bool berth_place_proven(const berth_place_search *search);

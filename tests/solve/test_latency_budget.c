@@ -1,0 +1,129 @@
+// Latency within small budgets: memory that has a price where it is tight, and annealing that is
+// cold when the budget ends.
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "planner/solve/strategies/strategies.h"
+#include "tests/solve/random_placement.h"
+
+static berth_arena *arena;
+
+static void setup(void) {
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+}
+
+static void teardown(void) {
+    berth_arena_destroy(arena);
+}
+
+TestSuite(placement_budget, .init = setup, .fini = teardown);
+
+static void run(berth_status (*body)(void *), void *user) {
+    berth_status status = berth_arena_try(arena, body, user);
+    cr_assert_null(status, "%s", berth_status_message(status));
+}
+
+// Nodes of one byte without edges, on accelerators and a processor; values move for nothing.
+static berth_place_problem *make_nodes(uint32_t nodes, uint32_t accelerators, double capacity) {
+    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
+    p->node_count = nodes;
+    p->kind_count = 2;
+    p->kinds = berth_arena_new_array(arena, berth_place_kind, 2);
+    p->kinds[0] = (berth_place_kind){"acc", accelerators, capacity, false};
+    p->kinds[1] = (berth_place_kind){"cpu", 1, INFINITY, true};
+    p->node_names = berth_arena_new_array(arena, const char *, nodes);
+    p->time = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
+    p->transfer = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
+    p->size_bytes = berth_arena_new_array(arena, double, nodes);
+    p->group = berth_arena_new_array(arena, uint32_t, nodes);
+    p->backward = berth_arena_new_array(arena, bool, nodes);
+    p->edge_from = berth_arena_new_array(arena, uint32_t, 2 * (size_t)nodes);
+    p->edge_to = berth_arena_new_array(arena, uint32_t, 2 * (size_t)nodes);
+    for (uint32_t v = 0; v < nodes; ++v) {
+        p->node_names[v] = "n";
+        p->size_bytes[v] = 1;
+        p->group[v] = v;
+    }
+    return p;
+}
+
+static void add_edge(berth_place_problem *p, uint32_t from, uint32_t to) {
+    p->edge_from[p->edge_count] = from;
+    p->edge_to[p->edge_count++] = to;
+}
+
+// A chain; memory for half of it. The first half takes 2 on the processor and the second half 10,
+// all of it 1 on the accelerator: with the second half there it takes 2 h + h, and no choice of h
+// nodes saves more than 9 h of the 12 h. First come, first served would take h + 10 h.
+static berth_status price_body(void *user) {
+    (void)user;
+    enum { HALF = 100 };
+    berth_place_problem *p = make_nodes(2 * HALF, 1, HALF);
+    for (uint32_t v = 0; v < 2 * HALF; ++v) {
+        p->time[2 * (size_t)v] = 1;
+        p->time[2 * (size_t)v + 1] = v < HALF ? 2 : 10;
+        if (v > 0) add_edge(p, v - 1, v);
+    }
+    BERTH_TRY(berth_place_problem_finish(arena, p));
+    berth_place_options options = {.objective = BERTH_PLACE_LATENCY, .strategy = "heft"};
+    berth_place_answer answer;
+    BERTH_TRY(berth_place_solve(arena, p, &options, &answer));
+    cr_assert_float_eq(answer.value.value, 3 * HALF, 1e-9, "%g", answer.value.value);
+    return BERTH_OK;
+}
+
+Test(placement_budget, memory_goes_to_what_gains_most) {
+    run(price_body, NULL);
+}
+
+// Layers of nodes, each with one or two readers in the next one; six accelerators with room for half.
+static berth_place_problem *make_layers(uint64_t seed, uint32_t layers, uint32_t width) {
+    berth_place_problem *p = make_nodes(layers * width, 6, layers * width / 12);
+    p->one_subgraph = true;
+    for (uint32_t v = 0; v < p->node_count; ++v) {
+        double time = 0.25 * (double)(1 + placement_random(&seed) % 16);
+        p->time[2 * (size_t)v] = time;
+        p->time[2 * (size_t)v + 1] = time * (double)(4 + placement_random(&seed) % 8);
+        p->transfer[2 * (size_t)v] = 0.25 * (double)(placement_random(&seed) % 8);
+        if (v < width) continue;
+        uint32_t before = v - v % width - width;
+        uint32_t one = (uint32_t)(placement_random(&seed) % width);
+        uint32_t two = (uint32_t)(placement_random(&seed) % width);
+        add_edge(p, before + one, v);
+        if (two != one) add_edge(p, before + two, v);
+    }
+    return p;
+}
+
+// The logarithm of what `auto` finds within 300,000 nodes, over what it finds within ten times that.
+static double loss_of(berth_place_problem *p) {
+    double values[2];
+    for (int i = 0; i < 2; ++i) {
+        berth_place_options options = {.objective = BERTH_PLACE_LATENCY,
+                                       .strategy = "auto",
+                                       .node_budget = i ? 3000000 : 300000};
+        berth_place_answer answer;
+        berth_status status = berth_place_solve(arena, p, &options, &answer);
+        cr_assert_null(status, "%s", berth_status_message(status));
+        values[i] = answer.value.value;
+    }
+    return log(values[0] / values[1]);
+}
+
+static berth_status cold_body(void *user) {
+    (void)user;
+    enum { PROBLEMS = 2 };
+    double loss = 0;
+    for (uint64_t seed = 1; seed <= PROBLEMS; ++seed) {
+        berth_place_problem *p = make_layers(seed, 40, 10);
+        BERTH_TRY(berth_place_problem_finish(arena, p));
+        loss += loss_of(p) / PROBLEMS;
+    }
+    cr_assert_lt(loss, 0.06, "%g", loss);
+    return BERTH_OK;
+}
+
+// A tenth of the budget loses little: the annealing is cold when it ends.
+Test(placement_budget, a_tenth_of_the_budget_loses_little) {
+    run(cold_body, NULL);
+}
