@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "planner/solve/bounds/path_loads.h"
 #include "tests/solve/random_placement.h"
 
 static berth_arena *arena;
@@ -17,6 +18,11 @@ static void teardown(void) {
 }
 
 TestSuite(list_bound, .init = setup, .fini = teardown);
+
+static void run(berth_status (*body)(void *), void *user) {
+    berth_status status = berth_arena_try(arena, body, user);
+    cr_assert_null(status, "%s", berth_status_message(status));
+}
 
 // On devices of one kind, that run one node at a time; all transfers are the same.
 static berth_place_problem *made(uint32_t nodes, const double *times, uint32_t edges,
@@ -131,4 +137,84 @@ Test(list_bound, direct_links_against_brute_force) {
     }
     cr_assert_gt(count, 24);
     cr_assert_gt(better, 0, "windows and targets prove nothing more in %d problems", count);
+}
+
+// ------------------------------------------------------------------------------------------------
+// paths and loads at once
+
+static double path_loads(berth_place_problem *p, double value) {
+    berth_place_options options = {.objective = BERTH_PLACE_LATENCY};
+    berth_place_search search = {.problem = p,
+                                 .options = &options,
+                                 .arena = arena,
+                                 .best_value = value,
+                                 .node_limit = 10000000};
+    berth_place__path_loads_bound(&search, 1);
+    return search.lower_bound;
+}
+
+// Five chains of two nodes, each 1 on the one accelerator and 4 on the processor, which takes any
+// number at a time. With a share x of everything on the accelerator, paths take 8 - 6 x and the
+// accelerator 10 x: 5 at x = 1/2, and nothing is below 5 for both, by symmetry. Paths alone say 2.
+static berth_status chains_body(void *user) {
+    (void)user;
+    enum { CHAINS = 5, NODES = 2 * CHAINS };
+    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
+    p->node_count = NODES;
+    p->edge_count = CHAINS;
+    p->kind_count = 2;
+    p->kinds = berth_arena_new_array(arena, berth_place_kind, 2);
+    p->kinds[0] = (berth_place_kind){"acc", 1, INFINITY, false};
+    p->kinds[1] = (berth_place_kind){"cpu", 1, INFINITY, true};
+    p->node_names = berth_arena_new_array(arena, const char *, NODES);
+    p->time = berth_arena_new_array(arena, double, 2 * NODES);
+    p->transfer = berth_arena_new_array(arena, double, 2 * NODES);
+    p->size_bytes = berth_arena_new_array(arena, double, NODES);
+    p->group = berth_arena_new_array(arena, uint32_t, NODES);
+    p->backward = berth_arena_new_array(arena, bool, NODES);
+    p->edge_from = berth_arena_new_array(arena, uint32_t, CHAINS);
+    p->edge_to = berth_arena_new_array(arena, uint32_t, CHAINS);
+    for (uint32_t v = 0; v < NODES; ++v) {
+        p->node_names[v] = "n";
+        p->time[2 * (size_t)v] = 1;
+        p->time[2 * (size_t)v + 1] = 4;
+        p->group[v] = v;
+        if (v % 2 == 0) continue;
+        p->edge_from[v / 2] = v - 1;
+        p->edge_to[v / 2] = v;
+    }
+    BERTH_TRY(berth_place_problem_finish(arena, p));
+    double bound = path_loads(p, 8);
+    cr_assert(bound <= 5 && bound > 5 * 0.995, "%g", bound);
+    return BERTH_OK;
+}
+
+Test(list_bound, paths_and_loads_by_hand) {
+    run(chains_body, NULL);
+}
+
+// Of both models, with groups, pins and kinds that differ.
+static berth_status path_loads_holds_body(void *user) {
+    (void)user;
+    static const random_shape shapes[] = {
+        {7, 7, 2, 2, 2, false, false, false},
+        {8, 6, 3, 2, 2, true, false, false},
+        {7, 7, 4, 3, 1, true, false, true},
+        {8, 5, 2, 1, 3, false, false, false},
+    };
+    for (uint64_t i = 0; i < 200; ++i) {
+        berth_place_problem *p = random_placement(arena, i, shapes[i % 4]);
+        p->one_subgraph = i / 4 % 2 == 1;
+        BERTH_TRY(berth_place_problem_finish(arena, p));
+        double least = brute_force_placement(arena, p, BERTH_PLACE_LATENCY, false);
+        if (isinf(least)) continue;
+        double bound = path_loads(p, 2 * least);
+        cr_assert_leq(bound, least * (1 + 1e-9), "%llu: %g %g", (unsigned long long)i, bound,
+                      least);
+    }
+    return BERTH_OK;
+}
+
+Test(list_bound, paths_and_loads_hold) {
+    run(path_loads_holds_body, NULL);
 }

@@ -21,7 +21,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "planner/solve/bounds/path_loads.h"
+
 enum { MOST_NODES = 4096, MOST_CHAIN = 24, PRICES = 4, WORK_PER_NODE = 400 };
+static const double PATH_LOADS_SHARE = 0.1;  // of this strategy's budget
 #define ROUNDING 1e-11
 
 static bool before(const berth_solve__bounder *b, uint32_t ancestor, uint32_t node) {
@@ -428,6 +431,7 @@ static void prove(berth_place_search *search, berth_arena *scratch) {
 }
 
 static berth_status run(berth_place_search *search) {
+    if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE);
     berth_arena *scratch = berth_arena_create_child(search->arena);
     prove(search, scratch);
     berth_arena_destroy(scratch);

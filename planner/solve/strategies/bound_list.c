@@ -10,10 +10,12 @@
 #include "planner/solve/bounds/list_bound.h"
 #include "planner/solve/bounds/list_joins.h"
 #include "planner/solve/bounds/load_bound.h"
+#include "planner/solve/bounds/path_loads.h"
 #include "planner/solve/strategies/strategies.h"
 
 enum { MOST_TARGETS = 16, MOST_PASSES = 4, MOST_CUTS = 24 };
-#define ROUNDING 1e-11  // sums of the same figures in another order
+static const double PATH_LOADS_SHARE = 0.5;  // of this strategy's budget
+#define ROUNDING 1e-11                       // sums of the same figures in another order
 #define MOST_CELLS ((uint64_t)1 << 20)
 
 typedef struct bounder {
@@ -185,6 +187,7 @@ static bool applies(const berth_place_problem *problem, const berth_place_option
 static berth_status run(berth_place_search *search) {
     if (search->best_value == INFINITY) BERTH_TRY(berth_place__heft.run(search));
     if (search->best_value == INFINITY) return BERTH_OK;
+    if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE);
     berth_arena *scratch = berth_arena_create_child(search->arena);
     bounder b = {.search = search, .problem = search->problem};
     b.paths = berth_place__paths_create(scratch, search->problem, false);

@@ -1,0 +1,22 @@
+// A lower bound of the latency, of either model, that looks at paths and loads at once. Private to
+// planner/solve.
+//
+// Whatever the placement, the latency is no less than any path's times, and no less than the work of
+// a kind that runs one node at a time, shared evenly among its devices; so it is no less than any
+// weighted mean of these. With weights on paths (a flow f through the graph) and on kinds (w), the
+// placement that makes the mean smallest chooses a kind for each node by itself: the bound is the sum
+// over the nodes of min over kinds k of time(v, k) (f(v) + w(k) / devices(k)). The best weights are
+// the dual of a linear program (the time-cost problem of Kelley 1961, with fractions of nodes), found
+// by conditional gradients (Frank and Wolfe 1956) on a smooth maximum over all paths and loads, whose
+// weights the passes forwards and backwards over the graph give (Nesterov 2005). Every step's weights
+// are a bound by themselves, so it does not matter for correctness how far the steps come.
+#ifndef BERTH_PLANNER_SOLVE_BOUNDS_PATH_LOADS_H_
+#define BERTH_PLANNER_SOLVE_BOUNDS_PATH_LOADS_H_
+
+#include "planner/solve/strategies/strategy.h"
+
+// Raises search->lower_bound where it can; uses `share` of what is left of the running strategy's budget
+// at most, and ends where steps gain little. O((nodes + edges) * kinds) a step.
+void berth_place__path_loads_bound(berth_place_search *search, double share);
+
+#endif  // BERTH_PLANNER_SOLVE_BOUNDS_PATH_LOADS_H_
