@@ -177,6 +177,9 @@ typedef struct berth_submission {
     // Without it, a synchronous driver may run the commands before submit returns. Set it where
     // submit must return soon because work for other queues is still to be submitted.
     bool asynchronous;
+    // When the run that it is of began, on a clock of the caller's: where queues of a device take turns, less
+    // comes first.
+    uint64_t age;
 } berth_submission;
 
 // ---- driver tables ----

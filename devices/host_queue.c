@@ -23,10 +23,18 @@ struct berth_host_queue_entry {
     const berth_command *commands;
     uint32_t command_count;
     const berth_command_list *list;  // which keeps what the commands name; NULL = the entry does
+    uint64_t age;
     entry_state state;
     berth_status failure;  // of a wait or of start
     void *record;
 };
+
+// Under the lock.
+static void count_started(berth_host_queue *queue, int change) {
+    if (!queue->order) return;
+    queue->started_count += (uint32_t)change;
+    atomic_fetch_add(&queue->order->in_flight, (unsigned)change);
+}
 
 static void *prepared(const berth_command_list *list) {
     return list ? list->prepared : NULL;
@@ -138,6 +146,7 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
     entry->commands = submission->commands;
     entry->command_count = submission->command_count;
     entry->list = submission->list;
+    entry->age = submission->age;
     entry->state = state;
     entry->failure = BERTH_OK;
     if (submission->wait_count)
@@ -152,6 +161,7 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
     else
         queue->first = entry;
     queue->last = entry;
+    if (state == ENTRY_STARTING) count_started(queue, 1);
     *out_entry = entry;
     return BERTH_OK;
 }
@@ -177,13 +187,21 @@ static void take_promises_back(berth_host_queue_entry *entry) {
     while (atomic_load(&entry->users)) sched_yield();
 }
 
+// Whether the device has nothing to do but for this queue. Where it has, what waits for another device must not be
+// started yet: all that starts later comes after it. What the device itself has begun may be waited for at any time.
+static bool is_alone(const berth_host_queue *queue) {
+    return !queue->order || atomic_load(&queue->order->in_flight) == queue->started_count;
+}
+
 static bool is_promised(const berth_host_queue *queue, berth_semaphore_point point) {
     atomic_uint *users = NULL;
     if (!queue->domain) return false;
-    if (!berth_semaphore_promised(point.semaphore, point.value, queue->domain, &users))
-        return false;
+    const berth_host_queue_entry *other =
+        berth_semaphore_promised(point.semaphore, point.value, queue->domain, &users);
+    if (!other) return false;
+    bool is_here = other->queue->base.device == queue->base.device;
     atomic_fetch_sub(users, 1);
-    return true;
+    return is_here || is_alone(queue);
 }
 
 // Has the device wait for what others promise. False: nobody does any more, or the device cannot.
@@ -214,6 +232,7 @@ static void complete(berth_host_queue *queue, berth_host_queue_entry *entry, ber
     entry->point_capacity = queue->spare_point_capacity;
     queue->first = entry->next;
     if (!queue->first) queue->last = NULL;
+    count_started(queue, -1);
     entry->next = queue->unused;
     queue->unused = entry;
     berth_status_ignore(entry_fit(queue, entry));  // append tries again
@@ -275,12 +294,21 @@ static bool has_host_call(const berth_submission *submission) {
     return false;
 }
 
-// Synchronous: run here and now. The order of signals is that of submit: nobody starts meanwhile.
-static void run_inline(berth_host_queue *queue, const berth_submission *submission) {
+// The driver's start, when it is the run's turn at the device. What the submission waits for may have failed until then.
+static berth_status start_in_order(berth_host_queue *queue, const berth_submission *submission,
+                                   void *record) {
+    if (queue->order) berth_start_order_enter(queue->order, submission->age);
     berth_status status = failure_of(submission->waits, submission->wait_count);
     if (!status)
         status = queue->ops->start(&queue->base, submission->commands, submission->command_count,
-                                   prepared(submission->list), NULL);
+                                   prepared(submission->list), record);
+    if (queue->order) berth_start_order_leave(queue->order);
+    return status;
+}
+
+// Synchronous: run here and now. The order of signals is that of submit: nobody starts meanwhile.
+static void run_inline(berth_host_queue *queue, const berth_submission *submission) {
+    berth_status status = start_in_order(queue, submission, NULL);
     signal_all(submission->signals, submission->signal_count, status);
     pthread_mutex_lock(&queue->lock);
     queue->starting = false;
@@ -306,10 +334,14 @@ static void order_after_waits(berth_host_queue *queue, const berth_host_queue_en
 // Not under the lock; `starting` is set and the entry is STARTING. Afterwards it is STARTED.
 static void start_entry(berth_host_queue *queue, berth_host_queue_entry *entry) {
     order_after_waits(queue, entry);
-    berth_status failure = failure_of(entry->points, entry->wait_count);
-    if (!failure)
-        failure = queue->ops->start(&queue->base, entry->commands, entry->command_count,
-                                    prepared(entry->list), entry->record);
+    berth_status failure = start_in_order(queue,
+                                          &(berth_submission){.waits = entry->points,
+                                                              .wait_count = entry->wait_count,
+                                                              .commands = entry->commands,
+                                                              .command_count = entry->command_count,
+                                                              .list = entry->list,
+                                                              .age = entry->age},
+                                          entry->record);
     if (!failure) give_promises(queue, entry);
     pthread_mutex_lock(&queue->lock);
     entry->failure = failure;
@@ -391,6 +423,7 @@ static void start_ready(berth_host_queue *queue) {
             !ready(queue, entry->points, entry->wait_count))
             return;
         entry->state = ENTRY_STARTING;
+        count_started(queue, 1);
         queue->starting = true;
         pthread_mutex_unlock(&queue->lock);
         start_entry(queue, entry);
@@ -400,12 +433,13 @@ static void start_ready(berth_host_queue *queue) {
 
 // The first entry is WAITING and not ready: waits for its semaphores one by one. Failures are
 // looked at when it starts.
-static void wait_for(berth_host_queue *queue, const berth_host_queue_entry *entry) {
+static void wait_for(berth_host_queue *queue, const berth_host_queue_entry *entry,
+                     const void *domain) {
     for (uint32_t i = 0; i < entry->wait_count; ++i) {
         berth_semaphore_point wait = entry->points[i];
         if (berth_semaphore_query(wait.semaphore, NULL) < wait.value)
             atomic_fetch_add(&queue->host_wait_count, 1);
-        berth_semaphore_wait_promised(wait.semaphore, wait.value, queue->domain, queue->look_ns);
+        berth_semaphore_wait_promised(wait.semaphore, wait.value, domain, queue->look_ns);
     }
 }
 
@@ -437,8 +471,9 @@ static void *thread_main(void *user) {
             continue;
         }
         if (first->state == ENTRY_WAITING) {
+            const void *domain = is_alone(queue) ? queue->domain : NULL;
             pthread_mutex_unlock(&queue->lock);
-            wait_for(queue, first);
+            wait_for(queue, first, domain);
             pthread_mutex_lock(&queue->lock);
         }
         start_ready(queue);
@@ -495,11 +530,13 @@ static berth_status run_command(berth_device *device, const berth_command *comma
     return BERTH_OK;
 }
 
-berth_status
-berth_host_queue_run_commands(berth_device *device, const berth_command *commands, uint32_t count,
-                              berth_status (*dispatch)(berth_device *, const berth_command *)) {
+berth_status berth_host_queue_run_commands(berth_device *device, berth_start_order *order,
+                                           const berth_command *commands, uint32_t count,
+                                           berth_status (*dispatch)(berth_device *,
+                                                                    const berth_command *)) {
     bool profile = device->options.profile;
     for (uint32_t i = 0; i < count; ++i) {
+        if (order && i > 0) berth_start_order_give_way(order);
         berth_command_timing *timing = profile ? commands[i].timing : NULL;
         if (timing) timing->start_ns = berth_clock_ns();
         berth_status status = run_command(device, &commands[i], dispatch);

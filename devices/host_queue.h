@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "devices/driver.h"
+#include "devices/start_order.h"
 
 typedef struct berth_host_queue_ops {
     // Runs or starts the commands in order. Called by one thread at a time. On failure nothing of
@@ -50,6 +51,8 @@ typedef struct berth_host_queue {
     const berth_host_queue_ops *ops;
     const void
         *domain;  // (driver, where it has wait_native) queues with the same can wait for each other
+    berth_start_order
+        *order;       // (driver) of the device's queues that wait for their turn; NULL = none
     int64_t look_ns;  // (driver) how long its thread looks for what it waits for before it sleeps
     berth_allocator allocator;
     atomic_uint native_wait_count, host_wait_count;  // so far, of other queues and the host
@@ -63,6 +66,7 @@ typedef struct berth_host_queue {
     uint32_t spare_point_capacity;
     uint32_t point_capacity;    // every entry is made as large as the largest submission so far,
     uint32_t command_capacity;  // or as reserved
+    uint32_t started_count;     // submissions that have started and not ended
     bool starting;              // a thread is in ops->start, or about to signal in order
     bool stopping;
 } berth_host_queue;
@@ -81,9 +85,9 @@ BERTH_MUST_USE berth_status berth_host_queue_submit(berth_queue *queue,
                                                     const berth_submission *submission);
 
 // A synchronous driver's start: copies, fills and calls on host memory, with timings; `dispatch`
-// runs one dispatch command.
+// runs one dispatch command. `order`: older runs come between the commands, of who is in; NULL = there is none.
 BERTH_MUST_USE berth_status berth_host_queue_run_commands(
-    berth_device *device, const berth_command *commands, uint32_t count,
+    berth_device *device, berth_start_order *order, const berth_command *commands, uint32_t count,
     berth_status (*dispatch)(berth_device *device, const berth_command *command));
 
 #endif  // BERTH_DEVICES_HOST_QUEUE_H_

@@ -195,7 +195,8 @@ static berth_status submit_batch(berth_session *session, uint32_t index, bool li
                                                   .list = ready->list,
                                                   .signals = &signal,
                                                   .signal_count = 1,
-                                                  .asynchronous = ready->asynchronous || limited});
+                                                  .asynchronous = ready->asynchronous || limited,
+                                                  .age = (uint64_t)session->run_start_ns});
 }
 
 // `limited`: the run has a timeout, so nothing may run inside submit, where the clock cannot stop

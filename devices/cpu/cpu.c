@@ -110,8 +110,9 @@ static berth_status cpu_queue_start(berth_queue *base, const berth_command *comm
         berth_cpu_topology_bind_thread(device->topology, pthread_self(), device->part.cores[0]);
         queue->bound = true;
     }
-    if (prepared) return berth_cpu__list_run(base->device, prepared);
-    return berth_host_queue_run_commands(base->device, commands, count, berth_cpu__dispatch);
+    if (prepared) return berth_cpu__list_run(base->device, queue->base.order, prepared);
+    return berth_host_queue_run_commands(base->device, queue->base.order, commands, count,
+                                         berth_cpu__dispatch);
 }
 
 // The caller's own thread may be on any core: a pinned device works on the queue's.
@@ -126,7 +127,6 @@ static const berth_host_queue_ops cpu_queue_ops = {.start = cpu_queue_start};
 
 static berth_status cpu_queue_open(berth_device *device, berth_queue_kind kind,
                                    berth_queue **out_queue) {
-    (void)kind;  // every queue has a thread of its own
     cpu_queue *queue = berth_calloc(device->allocator, 1, sizeof(*queue));
     if (!queue) return berth_status_oom();
     berth_status status = berth_host_queue_init(&queue->base, device, &cpu_queue_ops);
@@ -134,6 +134,7 @@ static berth_status cpu_queue_open(berth_device *device, berth_queue_kind kind,
         berth_free(device->allocator, queue, sizeof(*queue));
         return status;
     }
+    if (kind == BERTH_QUEUE_COMPUTE) queue->base.order = &((cpu_device *)device)->order;
     if (((const cpu_device *)device)->part.pinned) queue->base.look_ns = PINNED_LOOK_NS;
     *out_queue = &queue->base.base;
     return BERTH_OK;
@@ -158,6 +159,7 @@ static void cpu_device_destroy(berth_device *base) {
     berth_free(allocator, device->cores, device->thread_count * sizeof(*device->cores));
     berth_cpu_part_end(device->topology, &device->part);
     pthread_mutex_destroy(&device->run_lock);
+    berth_start_order_deinit(&device->order);
     pthread_mutex_destroy(&device->library_lock);
     berth_free(allocator, device, sizeof(*device));
 }
@@ -262,6 +264,7 @@ static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
     device->thread_count = thread_count ? thread_count : device->part.core_count;
     device->base.options.threads = options->threads;
     device->caller_processor = UINT32_MAX;
+    berth_start_order_init(&device->order);
     pthread_mutex_init(&device->run_lock, NULL);
     pthread_mutex_init(&device->library_lock, NULL);
     status = open_threads(device);

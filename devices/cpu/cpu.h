@@ -25,6 +25,7 @@ typedef struct cpu_device {
     berth_cpu_part part;
     uint32_t thread_count;
     berth_thread_pool *pool;       // NULL with one thread
+    berth_start_order order;       // of its compute queues
     pthread_mutex_t run_lock;      // one dispatch at a time; also guards what follows
     int64_t next_move_ns;          // no worker changes its core before
     uint32_t caller_processor;     // where the last dispatch began
@@ -97,7 +98,8 @@ BERTH_MUST_USE berth_status berth_cpu__reserve_scratch(cpu_device *device, size_
 BERTH_MUST_USE berth_status berth_cpu__list_prepare(berth_command_list *list);
 void berth_cpu__list_update(berth_command_list *list);
 void berth_cpu__list_destroy(berth_command_list *list);
-BERTH_MUST_USE berth_status berth_cpu__list_run(berth_device *device, const void *prepared);
+BERTH_MUST_USE berth_status berth_cpu__list_run(berth_device *device, berth_start_order *order,
+                                                const void *prepared);
 
 #pragma GCC visibility pop
 

@@ -77,12 +77,14 @@ void berth_cpu__list_destroy(berth_command_list *list) {
     berth_free(list->device->allocator, ready, ready->size_bytes);
 }
 
-berth_status berth_cpu__list_run(berth_device *base, const void *prepared) {
+berth_status berth_cpu__list_run(berth_device *base, berth_start_order *order,
+                                 const void *prepared) {
     const ready_list *ready = prepared;
     for (uint32_t i = 0; i < ready->count; ++i) {
         const ready_step *step = &ready->steps[i];
+        if (order && i > 0) berth_start_order_give_way(order);
         if (step->command)
-            BERTH_TRY(berth_host_queue_run_commands(base, step->command, 1, NULL));
+            BERTH_TRY(berth_host_queue_run_commands(base, NULL, step->command, 1, NULL));
         else
             berth_cpu__run_kernel((cpu_device *)base, &step->executable->kernels[step->kernel],
                                   step->buffers, step->constants, step->groups);

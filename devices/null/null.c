@@ -129,7 +129,7 @@ static berth_status null_dispatch(berth_device *device, const berth_command *com
 static berth_status null_queue_start(berth_queue *queue, const berth_command *commands,
                                      uint32_t count, void *prepared, void *record) {
     (void)prepared, (void)record;
-    return berth_host_queue_run_commands(queue->device, commands, count, null_dispatch);
+    return berth_host_queue_run_commands(queue->device, NULL, commands, count, null_dispatch);
 }
 
 static const berth_host_queue_ops null_queue_ops = {.start = null_queue_start};

@@ -146,6 +146,8 @@ static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
 
 static void opencl_device_destroy(berth_device *base) {
     opencl_device *device = (opencl_device *)base;
+    if (device->last.end) device->api->clReleaseEvent(device->last.end);
+    berth_start_order_deinit(&device->order);
     if (device->callers) device->api->clReleaseCommandQueue(device->callers);
     if (device->transfer) device->api->clReleaseCommandQueue(device->transfer);
     if (device->context) device->api->clReleaseContext(device->context);
@@ -270,6 +272,7 @@ static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
     if (options->queue) BERTH_TRY(find_device(driver, options->queue, options->profile, &ordinal));
     opencl_device *device = berth_calloc(base->allocator, 1, sizeof(*device));
     if (!device) return berth_status_oom();
+    berth_start_order_init(&device->order);
     device->base.ops = &opencl_device_ops;
     device->base.allocator = base->allocator;
     device->api = &driver->api;

@@ -45,6 +45,11 @@ typedef struct opencl_device {
     cl_context context;
     cl_command_queue transfer;  // of map and unmap
     cl_command_queue callers;   // of the application, for all work; NULL = queues of our own
+    berth_start_order order;    // of its compute queues
+    struct {                    // whose turn it is has this
+        cl_event end;           // of what was started last; NULL = nothing was
+        cl_command_queue queue;
+    } last;
     cl_ulong max_allocation_bytes;
     uint32_t pointer_alignment_bytes;  // of memory of the caller's
 } opencl_device;

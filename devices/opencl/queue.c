@@ -130,6 +130,8 @@ static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue
                                 const cl_kernel *ready, opencl_record *record) {
     for (uint32_t i = 0; i < count; ++i) {
         const berth_command *command = &commands[i];
+        // Platforms whose devices compute inside these calls (PoCL's "basic") would hold up older runs.
+        if (queue->base.order && i > 0) berth_start_order_give_way(queue->base.order);
         bool timed = is_timed(device, command);
         bool on_device = !is_empty(command) && command->kind != BERTH_COMMAND_HOST_CALL;
         cl_event *event =
@@ -153,10 +155,33 @@ static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue
     return berth_opencl__check(device->api->clFlush(queue->handle), "flush");
 }
 
+// What was started before in another queue of the device comes first: OpenCL would run both in turns, command by
+// command. Called in the queue's turn.
+static berth_status come_after(opencl_device *device, const opencl_queue *queue) {
+    if (!queue->base.order || !device->last.end || device->last.queue == queue->handle)
+        return BERTH_OK;
+    cl_int state = CL_COMPLETE;  // negative: it failed, which is nothing to others
+    device->api->clGetEventInfo(device->last.end, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state),
+                                &state, NULL);
+    if (state <= CL_COMPLETE) return BERTH_OK;
+    return berth_opencl__check(
+        device->api->clEnqueueBarrierWithWaitList(queue->handle, 1, &device->last.end, NULL),
+        "order queues");
+}
+
+// The event that others come after, from now on.
+static void come_before(opencl_device *device, const opencl_queue *queue, cl_event end) {
+    if (!queue->base.order) return;
+    if (device->last.end) device->api->clReleaseEvent(device->last.end);
+    device->api->clRetainEvent(end);
+    device->last.end = end;
+    device->last.queue = queue->handle;
+}
+
 static berth_status opencl_queue_start(berth_queue *base, const berth_command *commands,
                                        uint32_t count, void *prepared, void *user) {
     opencl_queue *queue = (opencl_queue *)base;
-    const opencl_device *device = device_of(base);
+    opencl_device *device = (opencl_device *)base->device;
     opencl_record *record = user;
     if (record->end) device->api->clReleaseEvent(record->end);
     record->end = NULL;
@@ -167,10 +192,12 @@ static berth_status opencl_queue_start(berth_queue *base, const berth_command *c
         if (!is_empty(&commands[i]) && commands[i].kind != BERTH_COMMAND_HOST_CALL)
             record->last = i;
     }
-    berth_status status = enqueue_all(device, queue, commands, count, prepared, record);
+    berth_status status = come_after(device, queue);
+    if (!status) status = enqueue_all(device, queue, commands, count, prepared, record);
     if (!status && record->last != UINT32_MAX) {
         record->end = *event_of(device, record, record->last);
         device->api->clRetainEvent(record->end);
+        come_before(device, queue, record->end);
     }
     if (!status) return BERTH_OK;
     device->api->clFinish(queue->handle);  // what was enqueued before it failed
@@ -251,7 +278,6 @@ static const berth_host_queue_ops opencl_queue_ops = {
 
 berth_status berth_opencl__queue_open(berth_device *base, berth_queue_kind kind,
                                       berth_queue **out_queue) {
-    (void)kind;  // the driver chooses the engine by the commands
     const opencl_device *device = (const opencl_device *)base;
     opencl_queue *queue = berth_calloc(base->allocator, 1, sizeof(*queue));
     if (!queue) return berth_status_oom();
@@ -267,6 +293,7 @@ berth_status berth_opencl__queue_open(berth_device *base, berth_queue_kind kind,
     if (!status) {
         status = berth_host_queue_init(&queue->base, base, &opencl_queue_ops);
         queue->base.domain = device->context;
+        if (kind == BERTH_QUEUE_COMPUTE) queue->base.order = &((opencl_device *)base)->order;
         if (status) device->api->clReleaseCommandQueue(queue->handle);
     }
     if (status) {

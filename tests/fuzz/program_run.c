@@ -54,7 +54,7 @@ static berth_status dispatch(berth_device *device, const berth_command *command)
 static berth_status start(berth_queue *queue, const berth_command *commands, uint32_t count,
                           void *prepared, void *record) {
     (void)prepared, (void)record;
-    return berth_host_queue_run_commands(queue->device, commands, count, dispatch);
+    return berth_host_queue_run_commands(queue->device, NULL, commands, count, dispatch);
 }
 
 static berth_status queue_open(berth_device *device, berth_queue_kind kind,
