@@ -18,16 +18,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-
 typedef struct berth_start_order_waiter berth_start_order_waiter;
 
 typedef struct berth_start_order {
-    pthread_mutex_t lock;  // of what follows
-    bool busy;             // somebody is in
-    uint64_t age;          // of who is in
+    pthread_mutex_t lock;             // of what follows
+    bool busy;                        // somebody is in
+    uint64_t age;                     // of who is in
     berth_start_order_waiter *first;  // by age, those of one age as they came
     atomic_uint_fast64_t oldest;      // its age; UINT64_MAX = nobody waits. Read without the lock
-    atomic_uint in_flight;  // submissions of all queues that have started and not ended
+    atomic_uint in_flight;            // submissions of all queues that have started and not ended
 } berth_start_order;
 
 void berth_start_order_init(berth_start_order *order);
@@ -38,6 +37,5 @@ void berth_start_order_enter(berth_start_order *order, uint64_t age);
 // Lets in who is older than the caller, who is in, and returns when they have left.
 void berth_start_order_give_way(berth_start_order *order);
 void berth_start_order_leave(berth_start_order *order);
-
 
 #endif  // BERTH_DEVICES_START_ORDER_H_
