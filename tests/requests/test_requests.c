@@ -18,24 +18,28 @@ static void destroy_arena(void *owner) {
     berth_arena_destroy(owner);
 }
 
-// y = 3 * (x + w), w = 0, 1, 2, ...; after so many milliseconds.
-static berth_program *make_program(int sleep_ms) {
+// y = 3 * (x + w), w = 0, 1, 2, ...; after so many milliseconds. Of the weights the first ones are used.
+static berth_program *make_program_of(int sleep_ms, uint32_t weight_count) {
     berth_arena *arena = NULL;
     berth_program *program = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     builder *b = builder_create(arena, "requests");
     uint32_t cpu = builder_device(b, "cpu", 0);
-    float w[count];
-    for (int i = 0; i < count; ++i) w[i] = (float)i;
+    float *w = berth_arena_new_array(arena, float, weight_count);
+    for (uint32_t i = 0; i < weight_count; ++i) w[i] = (float)i;
     uint32_t x = builder_input(b, cpu, "x", count);
     uint32_t y = builder_output(b, cpu, "y", count);
     uint32_t slept = builder_tensor(b, cpu, count), sum = builder_tensor(b, cpu, count);
     builder_dispatch(b, cpu, "sleep", (uint32_t[]){x, slept}, 2, sleep_ms);
-    builder_dispatch(b, cpu, "add", (uint32_t[]){slept, builder_constant(b, cpu, w, count), sum}, 3,
-                     0);
+    uint32_t weights = builder_constant(b, cpu, w, weight_count);
+    builder_dispatch(b, cpu, "add", (uint32_t[]){slept, weights, sum}, 3, 0);
     builder_dispatch(b, cpu, "scale", (uint32_t[]){sum, y}, 2, 3);
     assert_ok(berth_api__program_adopt(builder_finish(b, NULL), destroy_arena, arena, &program));
     return program;
+}
+
+static berth_program *make_program(int sleep_ms) {
+    return make_program_of(sleep_ms, count);
 }
 
 // One request's buffers and what became of it. Some are aligned so that they are used in place.
@@ -117,6 +121,61 @@ Test(requests, wait) {
     cr_assert_null(berth_runner_take(runner));
     berth_runner_destroy(runner);
     free(jobs);
+}
+
+typedef struct counted {
+    atomic_size_t live_bytes, peak_bytes;
+} counted;
+
+static void *count_resize(void *state, void *pointer, size_t old_size_bytes,
+                          size_t new_size_bytes) {
+    counted *c = state;
+    void *result = NULL;
+    if (new_size_bytes) {
+        result = realloc(pointer, new_size_bytes);
+        if (!result) return NULL;
+    } else {
+        free(pointer);
+    }
+    atomic_fetch_sub(&c->live_bytes, old_size_bytes);
+    size_t live = atomic_fetch_add(&c->live_bytes, new_size_bytes) + new_size_bytes;
+    size_t peak = atomic_load(&c->peak_bytes);
+    while (live > peak && !atomic_compare_exchange_weak(&c->peak_bytes, &peak, live)) continue;
+    return result;
+}
+
+// Two runners of one program, each with requests in flight that have sessions of their own: all that they allocate
+// together is less than the weights, which are where the program has them.
+Test(requests, weights_are_in_memory_once) {
+    enum { job_count = 12, weight_count = 4 << 20, runner_count = 2 };
+    counted bytes = {0};
+    const berth_allocator allocator = {count_resize, &bytes};
+    berth_program *program = make_program_of(5, weight_count);
+    const berth_session_settings session = {
+        .size_bytes = sizeof(session), .thread_count = 1, .allocator = &allocator};
+    const berth_runner_settings settings = {
+        .size_bytes = sizeof(settings), .at_once = 4, .session = &session};
+    berth_runner *runners[runner_count];
+    for (int i = 0; i < runner_count; ++i)
+        assert_ok(berth_runner_create(program, &settings, &runners[i]));
+    berth_program_release(program);
+    job *jobs = make_jobs(job_count);
+    berth_request *requests[job_count];
+    for (int i = 0; i < job_count; ++i) {
+        berth_request_call call = call_of(&jobs[i]);
+        assert_ok(berth_runner_submit(runners[i % runner_count], &call, &requests[i]));
+    }
+    for (int i = 0; i < job_count; ++i) {
+        assert_ok(berth_request_wait(requests[i], -1));
+        check_result(&jobs[i]);
+        berth_request_release(requests[i]);
+    }
+    for (int i = 0; i < runner_count; ++i) berth_runner_destroy(runners[i]);
+    free(jobs);
+    size_t peak = atomic_load(&bytes.peak_bytes);
+    cr_assert_gt(peak, 4 * count * sizeof(float));  // it is this allocator that they use
+    cr_assert_lt(peak, weight_count * sizeof(float), "%zu bytes", peak);
+    cr_assert_eq(atomic_load(&bytes.live_bytes), 0);
 }
 
 Test(requests, callbacks_submit_the_next) {
