@@ -27,11 +27,13 @@ import time
 from model_cases import models, part, plan, random_pins, run
 
 TWO_OPENCL = {"POCL_DEVICES": "pthread pthread"}  # PoCL's two devices, as an application with two GPUs sees
-TARGETS = {  # name: (target, devices that compute, environment)
-    "cpu,opencl": ("cpu,opencl", ["cpu:0", "opencl:0"], {}),
-    "two opencl": ("opencl,opencl", ["opencl:0", "opencl:1"], TWO_OPENCL),
-    "two cpu, 1 thread each": ("cpu -cores=1 -cpuset=0,cpu -cores=1 -cpuset=1", ["cpu:0", "cpu:1"], {}),
-    "cpu (1 thread),opencl": ("cpu -cores=1,opencl", ["cpu:0", "opencl:0"], {}),
+# name: (target, devices that compute, environment, options of a run). A cpu device without a set of its own takes all cores unless
+# the run says otherwise: then it would not be the machine that the plan is for.
+TARGETS = {
+    "cpu,opencl": ("cpu,opencl", ["cpu:0", "opencl:0"], {}, []),
+    "two opencl": ("opencl,opencl", ["opencl:0", "opencl:1"], TWO_OPENCL, []),
+    "two cpu, 1 thread each": ("cpu -cores=1 -cpuset=0,cpu -cores=1 -cpuset=1", ["cpu:0", "cpu:1"], {}, []),
+    "cpu (1 thread),opencl": ("cpu -cores=1,opencl", ["cpu:0", "opencl:0"], {}, ["--threads", "1"]),
 }
 
 
@@ -41,7 +43,7 @@ def placement(planned):
 
 def candidates(args, model, name):
     """(label, options) of each plan that is compared."""
-    target, devices, _ = TARGETS[name]
+    target, devices = TARGETS[name][:2]
     operations = plan(args.berth, model, target, args.costs)["operations"]
     out = [("auto", ["--strategy", "auto"]), ("default", [])]
     out += [(f"all on {device}", ["--pin", f"*={device}"]) for device in devices]
@@ -91,8 +93,8 @@ def measure(args, model, name):
                 continue
             if time.monotonic() > args.end:
                 return False
-            report = json.loads(run([args.berth, "bench", os.path.join(args.work, program), "--duration", args.duration, "--format",
-                                     "json"]))
+            report = json.loads(run([args.berth, "bench", os.path.join(args.work, program), *TARGETS[name][3], "--duration",
+                                     args.duration, "--format", "json"]))
             with open(os.path.join(args.work, program + ".ms"), "a") as out:
                 print(report["latency_ms"]["p50"], file=out)
     return True
