@@ -77,13 +77,14 @@ static bool find_panel(berth_cpu_tile *p) {
     return p->panel.value != 0;
 }
 
-// Several tiles of columns would compute it.
+// Several tiles of columns would compute it; or one, but its functions number by number, of which a panel is
+// filled in vectors.
 static bool panel_pays(const berth_cpu_tile *p) {
     berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p);
     int64_t reads = columns.full + (columns.rest > 0);
     for (int i = 0; i < p->nest.count; ++i)
         if (berth_cpu_tile__reads_panel_again(p, i)) reads *= p->nest.loops[i].extent;
-    return reads > 1;
+    return reads > 1 || berth_cpu__has_vector_functions(p->fn, p->panel.value, 0);
 }
 
 // Many products of small matrices whose rows lie together in memory (Winograd points, tile by

@@ -107,6 +107,9 @@ void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
 bool berth_cpu__reads(const berth_tfn *fn, berth_expr id, berth_buf buf);
 // Functions that take many instructions. policy_cpu_flat.c
 bool berth_cpu__is_function(berth_unary op);
+// Whether a value has functions (or conversions to f16) whose vectors are better than what the C compiler
+// makes of a loop over single values. depth: 0. policy_cpu_flat.c
+bool berth_cpu__has_vector_functions(const berth_tfn *fn, berth_expr id, int depth);
 bool berth_linear_uses(const berth_tfn *fn, const berth_linear *form, berth_var var);
 // Whether loops `loop` and loop + 1 can be one for these accesses: stepping the outer equals
 // running the inner to its end.

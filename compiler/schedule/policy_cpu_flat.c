@@ -446,9 +446,7 @@ bool berth_cpu__is_function(berth_unary op) {
     }
 }
 
-// Functions (and conversions to f16) whose vectors are better than what the C compiler makes of a
-// loop over single values.
-static bool has_vector_functions(const berth_tfn *fn, berth_expr id, int depth) {
+bool berth_cpu__has_vector_functions(const berth_tfn *fn, berth_expr id, int depth) {
     const berth_expr_node *node = &fn->exprs.data[id];
     if (!id || depth > 64 || node->is_index) return false;
     if (node->dtype == BERTH_DTYPE_F16) return true;
@@ -457,9 +455,9 @@ static bool has_vector_functions(const berth_tfn *fn, berth_expr id, int depth) 
         return false;
     if (node->kind == BERTH_EXPR_UNARY && berth_cpu__is_function((berth_unary)node->op))
         return true;
-    return has_vector_functions(fn, node->a, depth + 1) ||
-           has_vector_functions(fn, node->b, depth + 1) ||
-           has_vector_functions(fn, node->c, depth + 1);
+    return berth_cpu__has_vector_functions(fn, node->a, depth + 1) ||
+           berth_cpu__has_vector_functions(fn, node->b, depth + 1) ||
+           berth_cpu__has_vector_functions(fn, node->c, depth + 1);
 }
 
 // The last loop in vectors, as many to a group as a chunk has, and a nest for what is left of it.
@@ -471,7 +469,7 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
     int64_t vectors = nest.loops[last].extent / lanes;
     if (store.kind != BERTH_STMT_STORE || vectors == 0 ||
         berth_tfn_moved(fn, fn->bufs.data[store.buf].dtype, store.value) ||
-        !has_vector_functions(fn, store.value, 0))
+        !berth_cpu__has_vector_functions(fn, store.value, 0))
         return 0;
     berth_nest rest = {0};
     berth_status status = BERTH_OK;

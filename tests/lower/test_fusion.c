@@ -346,16 +346,29 @@ static void conv_row_major(builder *b) {
     berth_graph_set_results(b->module, b->function, &y, 1);
 }
 
-static void product_of_sum(builder *b) {
+static void product_of(builder *b, berth_op_kind function, int64_t columns) {
     int64_t x[2] = {37, 50};
-    int64_t w[2] = {50, 72};
+    int64_t w[2] = {50, columns};
     berth_value_id inputs[2] = {param(b, 2, x), param(b, 2, x)};
     inputs[0] = apply(b, BERTH_OP_ADD, inputs, 2);
-    inputs[0] = apply(b, BERTH_OP_TANH, inputs, 1);
+    inputs[0] = apply(b, function, inputs, 1);
     inputs[1] = param(b, 2, w);
     set_layout_of(b, inputs[1], "Ba16b");
     berth_value_id y = apply(b, BERTH_OP_MATMUL, inputs, 2);
     berth_graph_set_results(b->module, b->function, &y, 1);
+}
+
+static void product_of_sum(builder *b) {
+    product_of(b, BERTH_OP_TANH, 72);
+}
+
+// One tile of columns reads each element once, number by number: a panel pays for functions alone.
+static void one_tile_of_functions(builder *b) {
+    product_of(b, BERTH_OP_ERF, 16);
+}
+
+static void one_tile_of_sums(builder *b) {
+    product_of(b, BERTH_OP_RELU, 16);
 }
 
 static void winograd_of_relu(builder *b) {
@@ -392,21 +405,34 @@ static bool has_panel(const builder *b, const berth_target *target) {
     return false;
 }
 
+static void check_panel(const berth_target *target, const char *name, void (*make)(builder *b),
+                        bool panel) {
+    berth_arena *arena = NULL;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    builder b = {.module = berth_module_create(arena, "fusion"), .random = 1};
+    b.function = berth_graph_create(b.module, "primitive", 0);
+    make(&b);
+    cr_assert_null(b.failure, "%s: %s", name, berth_status_message(b.failure));
+    const char *problem = compare_function(b.module, b.function, NULL, target, 5, 2e-5, arena);
+    cr_expect_null(problem, "%s: %s", name, problem);
+    cr_expect_eq(has_panel(&b, target), panel, "%s: panel", name);
+    berth_arena_destroy(arena);
+}
+
 static void run_operands(const berth_target *target) {
     bool cores = target->kind == BERTH_DEVICE_CPU || target->subgroup_size == 1;
-    for (size_t i = 0; i < sizeof(operand_rows) / sizeof(operand_rows[0]); ++i) {
-        berth_arena *arena = NULL;
-        cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
-        builder b = {.module = berth_module_create(arena, "fusion"), .random = 1};
-        b.function = berth_graph_create(b.module, "primitive", 0);
-        operand_rows[i].make(&b);
-        cr_assert_null(b.failure, "%s: %s", operand_rows[i].name, berth_status_message(b.failure));
-        const char *problem = compare_function(b.module, b.function, NULL, target, 5, 2e-5, arena);
-        cr_expect_null(problem, "%s: %s", operand_rows[i].name, problem);
-        cr_expect_eq(has_panel(&b, target), cores && operand_rows[i].panel, "%s: panel",
-                     operand_rows[i].name);
-        berth_arena_destroy(arena);
-    }
+    for (size_t i = 0; i < sizeof(operand_rows) / sizeof(operand_rows[0]); ++i)
+        check_panel(target, operand_rows[i].name, operand_rows[i].make,
+                    cores && operand_rows[i].panel);
+}
+
+static void run_one_tile(const berth_target *target) {
+    check_panel(target, "functions in front of one tile", one_tile_of_functions, true);
+    check_panel(target, "sums in front of one tile", one_tile_of_sums, false);
+}
+
+Test(lower_fusion, functions_of_an_operand_are_computed_in_vectors) {
+    with_target("cpu -vector_bits=256", run_one_tile);
 }
 
 Test(lower_fusion, operands_of_products) {
