@@ -168,6 +168,9 @@ static bool note_other(const segment_job *job, berth_vm_probe_what what) {
     return after.noted_form_count > before.noted_form_count;
 }
 
+// Of all other shapes together: the larger a segment, the longer the compiler's passes take for each.
+enum { most_asked_ops = 20000 };
+
 // The first kernels of a segment for several sizes are preceded by the question which numbers change. With the
 // second, shapes are seen to come that nobody foresees: kernels of the forms that others need are compiled now.
 static void prepare_for_others(const segment_job *job) {
@@ -179,6 +182,8 @@ static void prepare_for_others(const segment_job *job) {
     berth_vm_probe_what what = {.symbols = general->moving};
     bool is_wanted[BERTH_VM_PROBES] = {false};
     uint32_t count = is_first ? BERTH_VM_FIRST_PROBES : BERTH_VM_PROBES;
+    uint32_t ops = segment_at(job->session, job->segment)->op_count;
+    if (ops > most_asked_ops / count) count = ops < most_asked_ops ? most_asked_ops / ops : 1;
     for (what.which = 0; what.which < count; ++what.which) {
         what.is_sibling = false;
         bool is_new = note_other(job, what);
