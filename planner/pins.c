@@ -1,5 +1,5 @@
 // Stage pins: pins of the configuration and the command line, as constraints. A pin says where an
-// operation runs, not where its neighbours do: its edges to them are left out of the soft phase.
+// operation runs, not where its neighbours do: its edges to them are left out when `place` takes in the soft ones.
 #include <string.h>
 
 #include "planner/stages.h"
