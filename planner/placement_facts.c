@@ -17,6 +17,7 @@ typedef struct facts {
     double *function_ms;  // [functions * devices] of called graph functions; NULL = none is called
     double **time;        // [devices][nodes] before identical devices are one kind
     double **transfer;    // [devices][nodes]
+    double **memory_ms;   // [devices][nodes] of the bandwidth of a memory that others share
     double *sizes;        // of values, ascending, each once
     double *link_ms;      // [devices * devices] straight from one to the other; INFINITY = not
     double *link_ms_per_byte;
@@ -175,16 +176,41 @@ static void fill_transfers(facts *c) {
             c->transfer[d][v] = ms[(size_t)size_of[v] * devices + d];
 }
 
+// Whether another device that computes works in the same memory, with something of its own.
+static bool shares_memory(const facts *c, uint32_t device) {
+    const berth_target_device *devices = c->target->devices;
+    uint32_t own = berth_multi_target_resource_of(c->target, device);
+    for (uint32_t d = 0; d < c->target->device_count; ++d)
+        if (devices[d].own_memory == devices[device].own_memory && !devices[d].host_only &&
+            berth_multi_target_resource_of(c->target, d) != own)
+            return true;
+    return false;
+}
+
+// What a node takes of its memory's bandwidth; 0 where nobody else wants any.
+static double node_memory_ms(const facts *c, uint32_t node, uint32_t device) {
+    const berth_cost_model *cost = &c->state->options->cost;
+    const berth_placement_node *of = &c->placement->nodes[node];
+    double most_ms = c->time[device][node];
+    if (!cost->memory_ns || !is_computation(c, of) || most_ms == INFINITY) return 0;
+    double ns = cost->memory_ns(cost->user, c->state->module, c->state->main, of->index, device);
+    return fmin(fmax(ns, 0) / ns_per_ms, most_ms);
+}
+
 static void fill_columns(facts *c) {
     uint32_t nodes = c->placement->problem.node_count, devices = c->target->device_count;
+    c->memory_ms = berth_arena_new_array(c->arena, double *, devices);
     c->time = berth_arena_new_array(c->arena, double *, devices);
     c->transfer = berth_arena_new_array(c->arena, double *, devices);
     for (uint32_t d = 0; d < devices; ++d) {
         c->time[d] = berth_arena_new_array(c->arena, double, nodes);
         c->transfer[d] = berth_arena_new_array(c->arena, double, nodes);
+        c->memory_ms[d] = berth_arena_new_array(c->arena, double, nodes);
+        bool shared = shares_memory(c, d);
         for (uint32_t v = 0; v < nodes; ++v) {
             const berth_placement_node *node = &c->placement->nodes[v];
             c->time[d][v] = node_ms(c, node, d);
+            if (shared) c->memory_ms[d][v] = node_memory_ms(c, v, d);
         }
     }
     fill_transfers(c);
@@ -289,6 +315,8 @@ static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
     const berth_target_device *x = &c->target->devices[a], *y = &c->target->devices[b];
     return x->host_only == y->host_only && memcmp(c->time[a], c->time[b], bytes) == 0 &&
            memcmp(c->transfer[a], c->transfer[b], bytes) == 0 &&
+           memcmp(c->memory_ms[a], c->memory_ms[b], bytes) == 0 &&
+           (x->own_memory == y->own_memory || !(shares_memory(c, a) || shares_memory(c, b))) &&
            c->target->memories[x->own_memory].budget_bytes ==
                c->target->memories[y->own_memory].budget_bytes &&
            c->target->memories[x->constant_memory].budget_bytes ==
@@ -308,6 +336,37 @@ static void fill_resources(facts *c) {
         any |= first != d;
     }
     if (any) c->placement->problem.resource = resource;
+}
+
+// Per device of the solver, the first that works in the same memory: a value is there once.
+static uint32_t *first_in_memory(const berth_placement *placement, berth_arena *scratch) {
+    const berth_multi_target *target = placement->state->options->target;
+    uint32_t count = target->device_count;
+    uint32_t *first = berth_arena_new_array(scratch, uint32_t, count);
+    for (uint32_t d = 0; d < count; ++d)
+        while (target->devices[placement->target_device[first[d]]].own_memory !=
+               target->devices[placement->target_device[d]].own_memory)
+            first[d]++;
+    return first;
+}
+
+// After kinds: what devices of the solver take together of a memory's bandwidth.
+static void fill_shared_memories(facts *c) {
+    const berth_placement *out = c->placement;
+    berth_place_problem *problem = &c->placement->problem;
+    uint32_t devices = c->target->device_count, at = 0;
+    bool any = false;
+    for (uint32_t d = 0; d < devices; ++d) any |= shares_memory(c, d);
+    if (!any) return;
+    problem->memory = first_in_memory(out, c->arena);
+    problem->memory_ms =
+        berth_arena_new_array(c->arena, double, (size_t)problem->node_count * problem->kind_count);
+    for (uint32_t k = 0; k < problem->kind_count; ++k) {
+        const double *of = c->memory_ms[out->target_device[at]];
+        for (uint32_t v = 0; v < problem->node_count; ++v)
+            problem->memory_ms[(size_t)v * problem->kind_count + k] = of[v];
+        at += problem->kinds[k].device_count;
+    }
 }
 
 static void fill_kinds(facts *c) {
@@ -367,18 +426,6 @@ void berth_planner__placement_capacity(berth_placement *placement, const uint64_
             kind->capacity_bytes = fmin(kind->capacity_bytes, fmax(capacity, 0));
         }
     }
-}
-
-// Per device of the solver, the first that works in the same memory: a value is there once.
-static uint32_t *first_in_memory(const berth_placement *placement, berth_arena *scratch) {
-    const berth_multi_target *target = placement->state->options->target;
-    uint32_t count = placement->problem.device_count;
-    uint32_t *first = berth_arena_new_array(scratch, uint32_t, count);
-    for (uint32_t d = 0; d < count; ++d)
-        while (target->devices[placement->target_device[first[d]]].own_memory !=
-               target->devices[placement->target_device[d]].own_memory)
-            first[d]++;
-    return first;
 }
 
 // A value is at home from its node to its last reader, and elsewhere from its first reader there
@@ -484,6 +531,7 @@ void berth_planner__placement_facts(berth_placement *placement, berth_arena *are
     fill_links(&c);
     fill_kinds(&c);
     fill_resources(&c);
+    fill_shared_memories(&c);
     fill_groups(&c);
     placement->impossible = some_group_is_impossible(&c);
 }

@@ -47,6 +47,10 @@ typedef struct berth_cost_model {
     double (*time_ns)(void *user, const berth_module *module, berth_func_id function,
                       berth_op_id op, uint32_t device);
     void *user;
+    // (optional) For how long of that time it would take all the bandwidth of its device's own
+    // memory, in nanoseconds: what devices that share the memory cannot have twice.
+    double (*memory_ns)(void *user, const berth_module *module, berth_func_id function,
+                        berth_op_id op, uint32_t device);
     // (optional) Where that time comes from.
     berth_cost_figure (*figure)(void *user, const berth_module *module, berth_func_id function,
                                 berth_op_id op, uint32_t device);

@@ -11,6 +11,16 @@ typedef struct stream {
     double *handed;    // [queue] since when the device has had what is before that position
 } stream;
 
+// A task that runs. What is left of it is less by `rate` of the time that passes.
+typedef struct running {
+    stream *of;
+    uint32_t task;
+    double rate;     // 1, less where the memory has not enough bandwidth for all
+    double left_ns;  // at `since_ns`, if it were alone
+    double since_ns;
+    double end_ns;  // if nothing begins or ends in its memory before
+} running;
+
 typedef struct simulation {
     const berth_sim_schedule *schedule;
     const berth_sim_load *load;
@@ -18,11 +28,14 @@ typedef struct simulation {
     uint32_t *first;  // [queue + 1] into order
     uint32_t *order;  // tasks by queue
     stream *streams;
-    uint32_t taken;          // requests that a stream has taken
-    double *free_at;         // per resource
+    uint32_t taken;    // requests that a stream has taken
+    bool *taken_now;   // per resource
+    running *running;  // [resource_count] those of now
+    uint32_t running_count;
+    double now_ns;
     double *busy_ns;         // per resource
     double *latency_ns;      // per request
-    berth_sim_event *event;  // [request * task_count + task]; end_ns < 0 = not run yet
+    berth_sim_event *event;  // [request * task_count + task]; end_ns < 0 = not done yet
     double end_ns;
 } simulation;
 
@@ -60,7 +73,7 @@ static void take_request(simulation *s, stream *of, double now_ns) {
             (berth_sim_event){.request = of->request, .task = t, .start_ns = start, .end_ns = -1};
 }
 
-// When the head of a stream's queue is ready; INFINITY: it waits for a task that has not started. *out_handed: since when the
+// When the head of a stream's queue is ready; INFINITY: it waits for a task that is not done. *out_handed: since when the
 // device has it, with all before it in the queue: what it waits for in other queues is done then.
 static double ready_ns(const simulation *s, const stream *of, uint32_t queue, double *out_handed) {
     *out_handed = of->handed[queue];
@@ -70,8 +83,9 @@ static double ready_ns(const simulation *s, const stream *of, uint32_t queue, do
     double ready = event_of(s, of->request, t)->start_ns;
     if (of->next[queue] > s->first[queue]) {
         uint32_t before = s->order[of->next[queue] - 1];
-        ready = fmax(ready, event_of(s, of->request, before)->end_ns +
-                                s->schedule->tasks[before].waking_ns);
+        double end = event_of(s, of->request, before)->end_ns;
+        if (end < 0) return INFINITY;
+        ready = fmax(ready, end + s->schedule->tasks[before].waking_ns);
     }
     for (uint32_t i = 0; i < task->wait_count; ++i) {
         double end = event_of(s, of->request, task->waits[i])->end_ns;
@@ -83,15 +97,104 @@ static double ready_ns(const simulation *s, const stream *of, uint32_t queue, do
     return ready;
 }
 
-static void finish_task(simulation *s, stream *of, const berth_sim_event *event) {
+// ---- what runs ----------------------------------------------------------------------------------
+
+static const berth_sim_task *task_of(const simulation *s, const running *r) {
+    return &s->schedule->tasks[r->task];
+}
+
+// The part of its memory's bandwidth that a task takes if it gets all it wants.
+static double demand_of(const simulation *s, const running *r, uint32_t memory) {
+    const berth_sim_task *task = task_of(s, r);
+    return task->memory == memory && task->memory_ns > 0 ? fmin(task->memory_ns / task->ns, 1) : 0;
+}
+
+// The most that one task gets of a memory where all want more than there is: who wants less than
+// an equal part gets that, and leaves the rest to the others (max-min fairness; Bertsekas and
+// Gallager, "Data Networks", 1992, section 6.5.2). INFINITY: there is enough.
+static double fair_part(const simulation *s, uint32_t memory) {
+    double wanted = 0, part = 0;
+    for (uint32_t i = 0; i < s->running_count; ++i) wanted += demand_of(s, &s->running[i], memory);
+    if (wanted <= 1) return INFINITY;
+    for (bool raised = true; raised;) {
+        double modest = 0;
+        uint32_t others = 0;
+        for (uint32_t i = 0; i < s->running_count; ++i) {
+            double demand = demand_of(s, &s->running[i], memory);
+            if (demand <= part) modest += demand;
+            others += demand > part;
+        }
+        double next = others ? (1 - modest) / others : part;
+        raised = next > part;
+        if (raised) part = next;
+    }
+    return part;
+}
+
+// After a task of the memory has begun or ended.
+static void set_rates(simulation *s, uint32_t memory) {
+    double part = fair_part(s, memory);
+    for (uint32_t i = 0; i < s->running_count; ++i) {
+        running *r = &s->running[i];
+        double demand = demand_of(s, r, memory);
+        double rate = demand > part ? part / demand : 1;
+        if (demand == 0 || rate == r->rate) continue;
+        r->left_ns -= (s->now_ns - r->since_ns) * r->rate;
+        r->since_ns = s->now_ns;
+        r->rate = rate;
+        r->end_ns = s->now_ns + fmax(r->left_ns, 0) / rate;
+    }
+}
+
+static void start_task(simulation *s, stream *of, uint32_t queue, double handed_ns,
+                       double start_ns) {
+    uint32_t task = s->order[of->next[queue]++];
+    const berth_sim_task *held = &s->schedule->tasks[task];
+    s->now_ns = start_ns;
+    of->handed[queue] = handed_ns;
+    event_of(s, of->request, task)->start_ns = start_ns;
+    s->taken_now[held->resource] = true;
+    s->running[s->running_count++] = (running){.of = of,
+                                               .task = task,
+                                               .rate = 1,
+                                               .left_ns = held->ns,
+                                               .since_ns = start_ns,
+                                               .end_ns = start_ns + held->ns};
+    if (held->memory_ns > 0) set_rates(s, held->memory);
+}
+
+static void finish_task(simulation *s, uint32_t index) {
+    running done = s->running[index];
+    const berth_sim_task *task = task_of(s, &done);
+    stream *of = done.of;
+    berth_sim_event *event = event_of(s, of->request, done.task);
+    s->running[index] = s->running[--s->running_count];
+    s->now_ns = event->end_ns = done.end_ns;
+    s->taken_now[task->resource] = false;
+    s->busy_ns[task->resource] += event->end_ns - event->start_ns;
     if (event->end_ns > s->end_ns) s->end_ns = event->end_ns;
     double *latency = &s->latency_ns[of->request];
     *latency = fmax(*latency, event->end_ns - arrival_ns(s, of->request));
-    if (--of->left) return;
-    take_request(s, of, arrival_ns(s, of->request) + *latency);
+    if (task->memory_ns > 0) set_rates(s, task->memory);
+    if (--of->left == 0) take_request(s, of, s->now_ns);
 }
 
-// The task that starts next, of all heads: the earliest start, then whom the device has had for longest.
+// The task that ends next (ties: the earlier request, then the earlier task); UINT32_MAX: none
+// runs.
+static uint32_t next_end(const simulation *s) {
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < s->running_count; ++i) {
+        const running *r = &s->running[i], *b = &s->running[best == UINT32_MAX ? i : best];
+        bool earlier = r->of->request < b->of->request ||
+                       (r->of->request == b->of->request && r->task < b->task);
+        if (best == UINT32_MAX || r->end_ns < b->end_ns || (r->end_ns == b->end_ns && earlier))
+            best = i;
+    }
+    return best;
+}
+
+// The next beginning or end. Of all heads whose resource is free: the earliest start, then whom
+// the device has had for longest.
 static bool step(simulation *s) {
     stream *best = NULL;
     uint32_t best_queue = 0;
@@ -102,7 +205,8 @@ static bool step(simulation *s) {
             double handed = 0, ready = ready_ns(s, of, q, &handed);
             if (ready == INFINITY) continue;
             uint32_t task = s->order[of->next[q]];
-            double start = fmax(ready, s->free_at[s->schedule->tasks[task].resource]);
+            if (s->taken_now[s->schedule->tasks[task].resource]) continue;
+            double start = fmax(ready, s->now_ns);
             bool before = start < best_start || (start == best_start && handed < best_handed);
             bool same = start == best_start && handed == best_handed;
             if (same) {
@@ -116,17 +220,13 @@ static bool step(simulation *s) {
             best_start = start;
             best_handed = handed;
         }
-    if (!best) return false;
-    uint32_t task = s->order[best->next[best_queue]++];
-    best->handed[best_queue] = best_handed;
-    const berth_sim_task *held = &s->schedule->tasks[task];
-    berth_sim_event *event = event_of(s, best->request, task);
-    event->start_ns = best_start;
-    event->end_ns = best_start + held->ns;
-    s->free_at[held->resource] = event->end_ns;
-    s->busy_ns[held->resource] += held->ns;
-    finish_task(s, best, event);
-    return true;
+    uint32_t ends = next_end(s);
+    if (ends != UINT32_MAX && s->running[ends].end_ns <= best_start) {
+        finish_task(s, ends);
+        return true;
+    }
+    if (best) start_task(s, best, best_queue, best_handed, best_start);
+    return best != NULL;
 }
 
 static berth_status check(const berth_sim_schedule *schedule, const berth_sim_load *load) {
@@ -150,7 +250,8 @@ static berth_status run(void *user) {
     size_t events = (size_t)schedule->task_count * s->load->requests;
     sort_queues(s);
     s->event = berth_arena_new_array(s->arena, berth_sim_event, events + 1);
-    s->free_at = berth_arena_new_array(s->arena, double, schedule->resource_count + 1);
+    s->taken_now = berth_arena_new_array(s->arena, bool, schedule->resource_count + 1);
+    s->running = berth_arena_new_array(s->arena, running, schedule->resource_count + 1);
     s->busy_ns = berth_arena_new_array(s->arena, double, schedule->resource_count + 1);
     s->latency_ns = berth_arena_new_array(s->arena, double, s->load->requests);
     s->streams = berth_arena_new_array(s->arena, stream, s->load->streams);

@@ -1,5 +1,5 @@
 // Discrete-event simulation of a planned schedule, on plain data: tasks in rows, on resources that do
-// one thing at a time. Knows nothing of modules or programs (toolkit/simulate.h fills it).
+// one thing at a time, and memories whose bandwidth those that run share. Knows nothing of modules or programs (toolkit/simulate.h fills it).
 //
 //   berth_sim_result result;
 //   BERTH_TRY(berth_simulate(arena, &schedule, &load, &result));
@@ -15,7 +15,12 @@
 typedef struct berth_sim_task {
     uint32_t queue;     // tasks of one queue run in their order
     uint32_t resource;  // that it takes for itself: what a device computes with, a link, a bus
-    double ns;
+    double ns;          // if nothing else runs
+    // For how long it would take all of a memory's bandwidth, of these: what it reads and writes
+    // there over the bandwidth. Tasks that want more than there is together slow each other down.
+    // 0 = it takes nothing of a memory.
+    double memory_ns;
+    uint32_t memory;
     const uint32_t *waits;  // earlier tasks that must be done
     uint32_t wait_count;
     // From the end of what it waits for in another queue until it can begin (a thread is woken).
@@ -58,8 +63,9 @@ typedef struct berth_sim_result {
 // Tasks of a queue that follow each other are handed to the device together, when what the first of them waits for in other
 // queues is done, as the executor does. Whenever a resource is free, it takes of the tasks that are ready the one that it was
 // handed first (ties: the earlier request, then the earlier task): a request's part on a device is not cut up by requests
-// that came later. A stream takes the next request when it is done with one. The
-// same input gives the same result. O(events * streams * queues).
+// that came later. A stream takes the next request when it is done with one. Tasks that run in one memory and want more of its
+// bandwidth than there is get equal parts, or what they want where that is less: each goes on as much slower. The
+// same input gives the same result. O(events * (streams * queues + resources)).
 //   errors: OUT_OF_RANGE more events than BERTH_SIM_EVENT_LIMIT; INVALID_ARGUMENT a wait for a later
 //           task; OUT_OF_MEMORY
 BERTH_MUST_USE berth_status berth_simulate(berth_arena *arena, const berth_sim_schedule *schedule,

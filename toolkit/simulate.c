@@ -21,12 +21,15 @@ typedef struct builder {
 
 // ---- times --------------------------------------------------------------------------------------
 
-static double work_ns(const builder *b, uint32_t device, const berth_work *work,
-                      double constant_bytes) {
+// Of a share of some work.
+static void add_work(const builder *b, uint32_t device, const berth_work *work,
+                     double constant_bytes, double share, berth_sim_task *task) {
     berth_cost_figure figure;
     berth_cost_constants constants = {.bytes = constant_bytes, .run_bytes = b->constant_bytes};
-    return berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work, constants,
-                              &figure);
+    task->ns = share * berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work,
+                                          constants, &figure);
+    task->memory = b->target->devices[device].own_memory;
+    task->memory_ns = share * berth_cost_memory_ns(b->target, device, work, constants);
 }
 
 // Bytes of constants that a step reads: they may be in a memory of their own.
@@ -58,13 +61,14 @@ static double share_of(const builder *b, uint32_t step, double *out_constant_byt
     return own / all;
 }
 
-static double kernel_ns(const builder *b, uint32_t index) {
+static void add_kernel(const builder *b, uint32_t index, berth_sim_task *task) {
     const berth_program_step *step = &b->program->steps[index];
     const berth_work *work = berth_model_step_works(b->model)[index];
     double constants = 0;
     if (work) {
         double share = share_of(b, index, &constants);
-        return work_ns(b, step->device, work, constants) * share;
+        add_work(b, step->device, work, constants, share, task);
+        return;
     }
     const berth_program_kernel *kernel = &b->program->kernels[step->kernel];
     berth_work plain = {.key = "",
@@ -72,7 +76,7 @@ static double kernel_ns(const builder *b, uint32_t index) {
                         .dtype = BERTH_DTYPE_F32,
                         .flops = kernel->flops,
                         .bytes = kernel->bytes};
-    return work_ns(b, step->device, &plain, constant_bytes(b, step));
+    add_work(b, step->device, &plain, constant_bytes(b, step), 1, task);
 }
 
 // ---- resources ----------------------------------------------------------------------------------
@@ -109,6 +113,8 @@ static void add_copy(const builder *b, const berth_program_step *step, berth_sim
     if (from == to) {  // within one memory: read and written
         double bandwidth = b->target->memories[devices[from].own_memory].bandwidth_bytes_per_s;
         task->ns = bandwidth > 0 ? 2e9 * (double)size_bytes / bandwidth : 0;
+        task->memory = devices[from].own_memory;
+        task->memory_ns = task->ns;
     }
     struct berth_cost_table *table = berth_model_costs(b->model);
     if (table && from != to)
@@ -194,7 +200,7 @@ static berth_status build(void *user) {
             continue;
         }
         b->tasks[i].resource = berth_multi_target_resource_of(b->target, step->device);
-        b->tasks[i].ns = kernel_ns(b, i);
+        add_kernel(b, i, &b->tasks[i]);
     }
     add_hand_overs(b);
     add_memory(b);

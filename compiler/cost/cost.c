@@ -16,6 +16,7 @@ typedef struct device_times {
     bool tried;  // to find the kernels
     bool found;
     double *ns;
+    double *memory_ns;  // of all the bandwidth of the device's memory
     berth_cost_figure *figure;
     uint32_t count;
 } device_times;
@@ -143,6 +144,7 @@ static void find_times(const cost_model *model, const berth_module *module, bert
     out->found = berth_kernel_groups_find(module, main, device, &options, scratch, &groups);
     if (out->found) {
         out->ns = berth_arena_new_array(model->arena, double, out->count + 1);
+        out->memory_ns = berth_arena_new_array(model->arena, double, out->count + 1);
         out->figure = berth_arena_new_array(model->arena, berth_cost_figure, out->count + 1);
     }
     berth_cost_constants constants = {0};
@@ -154,6 +156,8 @@ static void find_times(const cost_model *model, const berth_module *module, bert
         berth_cost_figure figure, *held = &out->figure[group->op];
         out->ns[group->op] += berth_cost_work_ns(model->target, table_of(model), device,
                                                  &group->work, constants, &figure);
+        out->memory_ns[group->op] +=
+            berth_cost_memory_ns(model->target, device, &group->work, constants);
         if (figure && (!*held || figure < *held)) *held = figure;  // the least sure
     }
     if (out->found)
@@ -184,6 +188,22 @@ static double time_ns(void *user, const berth_module *module, berth_func_id func
     berth_cost_figure figure;
     if (times) return id < times->count ? times->ns[id] : 0;
     return single_ns(user, module, function, id, device, &figure);
+}
+
+static double memory_ns(void *user, const berth_module *module, berth_func_id function,
+                        berth_op_id id, uint32_t device) {
+    const cost_model *model = user;
+    const device_times *times = times_of(user, module, function, device);
+    if (times) return id < times->count ? times->memory_ns[id] : 0;
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_op *op = &graph->ops.data[id];
+    if (op->output_count == 0 || berth_external_called(module, op) != BERTH_NONE) return 0;
+    berth_arena *scratch = berth_arena_create_child(model->arena);
+    berth_work work = berth_work_of_op(module, function, id, scratch);
+    berth_cost_constants constants = {.bytes = constant_bytes(module, graph, op)};
+    double ns = berth_cost_memory_ns(model->target, device, &work, constants);
+    berth_arena_destroy(scratch);
+    return ns;
 }
 
 static berth_cost_figure figure_of(void *user, const berth_module *module, berth_func_id function,
@@ -310,6 +330,7 @@ berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_t
     return (berth_cost_model){.unsupported = unsupported,
                               .time_ns = time_ns,
                               .user = model,
+                              .memory_ns = memory_ns,
                               .figure = figure_of,
                               .copy_ns = copy_ns,
                               .only_after = only_after,

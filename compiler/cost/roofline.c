@@ -43,6 +43,12 @@ static double bandwidth_for(const machine *m, double bytes, bool only_read,
     return memory_bandwidth;
 }
 
+// Whether a processor's caches keep so many bytes from who writes them to who reads them.
+static bool is_cached(const machine *m, double bytes) {
+    return berth_target_is_cores(m->target) &&
+           bytes <= fmax(m->cores * (double)m->target->l2_bytes, (double)m->target->l3_bytes);
+}
+
 static double memory_ns(const machine *m, double bytes, berth_cost_constants constants) {
     double read = fmin(constants.bytes, bytes), rest = bytes - read;
     double held = fmax(constants.run_bytes, read);
@@ -61,27 +67,41 @@ static double on_cores_ns(const machine *m, const berth_work *work,
     return fmax(work->flops / peak * 1e9, memory_ns(m, work->bytes, constants));
 }
 
-double berth_cost_roofline_ns(const berth_multi_target *target, uint32_t device,
-                              const berth_work *work, berth_cost_constants constants) {
+static machine machine_of(const berth_multi_target *target, uint32_t device) {
     const berth_target_device *on = &target->devices[device];
     const berth_target *facts = on->target;
     bool host = berth_device_kind_is_host(facts->kind);
     double efficiency =
         berth_target_is_cores(facts) && !host ? efficiency_through_a_driver : usual_efficiency;
     double of_memory = efficiency / usual_efficiency;  // whose figure is that of kernels
-    machine m = {.target = facts,
-                 .cores = core_count(facts),
-                 .efficiency = efficiency,
-                 .memory_bandwidth =
-                     target->memories[on->own_memory].bandwidth_bytes_per_s * of_memory,
-                 .constant_bandwidth =
-                     target->memories[on->constant_memory].bandwidth_bytes_per_s * of_memory,
-                 .apart = on->constant_memory != on->own_memory};
+    const berth_target_memory *memories = target->memories;
+    return (machine){.target = facts,
+                     .cores = core_count(facts),
+                     .efficiency = efficiency,
+                     .memory_bandwidth = memories[on->own_memory].bandwidth_bytes_per_s * of_memory,
+                     .constant_bandwidth =
+                         memories[on->constant_memory].bandwidth_bytes_per_s * of_memory,
+                     .apart = on->constant_memory != on->own_memory};
+}
+
+double berth_cost_memory_ns(const berth_multi_target *target, uint32_t device,
+                            const berth_work *work, berth_cost_constants constants) {
+    machine m = machine_of(target, device);
+    double bandwidth = target->memories[target->devices[device].own_memory].bandwidth_bytes_per_s;
+    double read = fmin(constants.bytes, work->bytes), rest = work->bytes - read;
+    double bytes = is_cached(&m, rest) ? 0 : rest;
+    if (!m.apart && !is_cached(&m, fmax(constants.run_bytes, read))) bytes += read;
+    return bandwidth > 0 ? bytes / bandwidth * 1e9 : 0;
+}
+
+double berth_cost_roofline_ns(const berth_multi_target *target, uint32_t device,
+                              const berth_work *work, berth_cost_constants constants) {
+    machine m = machine_of(target, device);
     double ns = on_cores_ns(&m, work, constants);
-    if (host && m.cores > 1) {
+    if (berth_device_kind_is_host(m.target->kind) && m.cores > 1) {
         m.cores = 1;
         double alone_ns = on_cores_ns(&m, work, constants);
         ns = alone_ns < least_parallel_ns ? alone_ns : fmin(alone_ns, ns + fork_join_ns);
     }
-    return ns + (double)facts->dispatch_ns;
+    return ns + (double)m.target->dispatch_ns;
 }

@@ -20,4 +20,9 @@ typedef struct berth_cost_constants {
 double berth_cost_roofline_ns(const berth_multi_target *target, uint32_t device,
                               const berth_work *work, berth_cost_constants constants);
 
+// For how long the work would take all the bandwidth of the device's own memory, in nanoseconds:
+// bytes that its caches do not keep over that bandwidth. 0 = it takes nothing of it.
+double berth_cost_memory_ns(const berth_multi_target *target, uint32_t device,
+                            const berth_work *work, berth_cost_constants constants);
+
 #endif  // BERTH_COMPILER_COST_ROOFLINE_H_

@@ -119,6 +119,34 @@ Test(cost, bytes_come_from_the_cache_that_holds_them) {
     berth_arena_destroy(arena);
 }
 
+// Of a memory's bandwidth, what no cache keeps: through a driver, too, and at the memory's own pace.
+Test(cost, what_work_takes_of_its_memory) {
+    static const char *const sources[] = {
+        "cpu -cores=1 -l2_bytes=1048576 -l3_bytes=0 -memory_bandwidth_bytes_per_s=1e10",
+        "cpu -cores=1 -l2_bytes=1048576 -l3_bytes=0 -peak_flops.f32=1e6 "
+        "-memory_bandwidth_bytes_per_s=1e10",
+        "cuda -arch=sm_90 -memory_bandwidth_bytes_per_s=1e10"};
+    static const struct {
+        double bytes;
+        berth_cost_constants constants;
+        double from_memory[2];  // of a processor, of a GPU
+    } cases[] = {{32e6, {0, 0}, {32e6, 32e6}},
+                 {524288, {0, 0}, {0, 524288}},
+                 {524288, {524288, 524288}, {0, 524288}},
+                 {600000, {524288, 32e6}, {524288, 600000}}};
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (size_t s = 0; s < 3; ++s)
+        for (size_t c = 0; c < 4; ++c) {
+            const berth_work work = {.dtype = BERTH_DTYPE_F32, .flops = 1, .bytes = cases[c].bytes};
+            double ns =
+                berth_cost_memory_ns(parse_target(arena, sources[s]), 0, &work, cases[c].constants);
+            cr_expect_float_eq(ns, cases[c].from_memory[s == 2] / 10, 1e-6, "%s, case %zu: %g",
+                               sources[s], c, ns);
+        }
+    berth_arena_destroy(arena);
+}
+
 // A microsecond is over before another core has begun; ten milliseconds are shared.
 Test(cost, small_work_takes_one_core) {
     static const char one[] = "cpu -cores=1 -peak_flops.f32=1e11 -dispatch_ns=0",

@@ -93,6 +93,43 @@ Test(simulate, stages_of_several_tasks_overlap) {
     berth_arena_destroy(arena);
 }
 
+// Three tasks side by side of 4, 4 and 10. Two that want all of one memory have half each; one that wants a fifth has that.
+Test(simulate, memories_serve_only_so_much_at_once) {
+    static const struct {
+        double part[3];      // of the memory's bandwidth
+        uint32_t memory[3];  // that it is
+        double end_ns[3];
+    } cases[] = {
+        {{1, 1, 0}, {0, 0, 0}, {8, 8, 10}},
+        {{1, 1, 0}, {0, 1, 0}, {4, 4, 10}},
+        {{0.5, 0.5, 0}, {1, 1, 0}, {4, 4, 10}},
+        {{1, 1, 0.2}, {0, 0, 0}, {10, 10, 10}},  // two fifths each, until all are done at 10
+        // Half each until the first is done at 8; what is left of the last, 6, at its own pace.
+        {{1, 0, 1}, {0, 0, 0}, {8, 4, 14}},
+    };
+    berth_arena *arena = NULL;
+    berth_sim_load one = {.requests = 1, .streams = 1};
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); ++c) {
+        static const double alone_ns[] = {4, 4, 10};
+        berth_sim_task tasks[3] = {{0}};
+        for (uint32_t t = 0; t < 3; ++t)
+            tasks[t] = (berth_sim_task){.queue = t,
+                                        .resource = t,
+                                        .ns = alone_ns[t],
+                                        .memory = cases[c].memory[t],
+                                        .memory_ns = cases[c].part[t] * alone_ns[t]};
+        berth_sim_schedule schedule = {tasks, 3, 3, 3};
+        berth_sim_result r;
+        assert_ok(berth_simulate(arena, &schedule, &one, &r));
+        for (uint32_t t = 0; t < 3; ++t)
+            cr_expect_float_eq(r.events[t].end_ns, cases[c].end_ns[t], 1e-9, "case %zu, %u: %g", c,
+                               t, r.events[t].end_ns);
+        cr_expect_float_eq(r.busy_ns[0], cases[c].end_ns[0], 1e-9);
+    }
+    berth_arena_destroy(arena);
+}
+
 Test(simulate, what_cannot_be_is_refused) {
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));

@@ -40,6 +40,24 @@ static double best(berth_arena *arena, const berth_place_problem *problem,
     return answer.value.value;
 }
 
+// Two thirds of a node's time and more go to a memory, which both devices have or each its own.
+Test(resource, a_memory_serves_only_so_much) {
+    static double memory_ms[] = {3, 3, 3, 3};
+    uint32_t one[] = {0, 0}, apart[] = {0, 1};
+    static const berth_place_objective objectives[] = {BERTH_PLACE_LATENCY, BERTH_PLACE_THROUGHPUT};
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (int i = 0; i < 2; ++i) {
+        berth_place_problem *problem = two_nodes(arena, NULL);
+        problem->memory_ms = memory_ms;
+        problem->memory = apart;
+        cr_expect_float_eq(best(arena, problem, objectives[i]), 4, 1e-9);
+        problem->memory = one;
+        cr_expect_float_eq(best(arena, problem, objectives[i]), 6, 1e-9);
+    }
+    berth_arena_destroy(arena);
+}
+
 Test(resource, shared_ones_are_no_faster_together) {
     berth_arena *arena = NULL;
     uint32_t shared[] = {0, 0};

@@ -1,6 +1,6 @@
 // Bounds that a look at the figures proves, whatever strategy runs: the critical path, the largest
 // group, averages over the devices, weighted loads (load_bound.h), paths over copies
-// (list_bound.h).
+// (list_bound.h), the bandwidth of shared memories.
 #include <math.h>
 
 #include "planner/solve/bounds/list_bound.h"
@@ -70,6 +70,25 @@ static double memory_bound(const berth_place_problem *problem) {
     return fmax(total / all, largest_group(problem, problem->size_bytes) / largest);
 }
 
+// What all nodes take of shared memories at least, spread evenly.
+static double memories_bound(const berth_place_problem *problem) {
+    double least = 0;
+    uint32_t memories = 0;
+    if (!problem->memory) return 0;
+    for (uint32_t d = 0; d < problem->device_count; ++d) memories += problem->memory[d] == d;
+    for (uint32_t v = 0; v < problem->node_count; ++v) {
+        double of_node = INFINITY;
+        for (uint32_t d = 0; d < problem->device_count; ++d) {
+            size_t at = (size_t)v * problem->kind_count + problem->device_kind[d];
+            if (time_on(problem, v, d) < INFINITY &&
+                (pin_of(problem, v) == BERTH_PLACE_NONE || pin_of(problem, v) == d))
+                of_node = fmin(of_node, problem->memory_ms[at]);
+        }
+        if (of_node < INFINITY) least += of_node;
+    }
+    return least / memories;
+}
+
 static double weighted_loads(berth_arena *scratch, const berth_place_problem *problem) {
     berth_place_nets *nets = berth_place__nets(scratch, problem, NULL, 0);
     double *weight = berth_arena_new_array(scratch, double, problem->kind_count);
@@ -99,6 +118,8 @@ static void prove(berth_place_search *search, berth_arena *scratch) {
         bound = fmax(bound, berth_solve__latency_chain_bound(scratch, problem, 20000000));
     else if (!problem->one_subgraph)
         bound = fmax(bound, berth_place__list_bound(scratch, problem));
+    if (!problem->one_subgraph || search->options->objective == BERTH_PLACE_THROUGHPUT)
+        bound = fmax(bound, memories_bound(problem));
     berth_place_bound(search, bound * (1 - ROUNDING));
 }
 

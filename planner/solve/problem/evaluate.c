@@ -129,13 +129,16 @@ static double largest(const double *values, uint32_t count) {
     return most;
 }
 
-// Of devices that share what they compute with, the sum counts.
+// Of devices that share what they compute with, the sum counts; of those that share a memory, what
+// they take of that.
 static double largest_load(berth_arena *scratch, const berth_place_problem *problem,
-                           const double *load) {
-    if (!problem->resource) return largest(load, problem->device_count);
+                           const uint32_t *assignment, const double *load) {
     double *sum = berth_arena_new_array(scratch, double, problem->device_count);
+    double memory = berth_place_memory_ms(problem, assignment, sum);
+    if (!problem->resource) return fmax(largest(load, problem->device_count), memory);
+    memset(sum, 0, problem->device_count * sizeof(*sum));
     for (uint32_t d = 0; d < problem->device_count; ++d) sum[problem->resource[d]] += load[d];
-    return largest(sum, problem->device_count);
+    return fmax(largest(sum, problem->device_count), memory);
 }
 
 bool berth_place_memory_is_share(const berth_place_problem *problem) {
@@ -284,7 +287,7 @@ static berth_status evaluate_body(void *user) {
     }
     if (call->objective == BERTH_PLACE_THROUGHPUT) {
         add_loads(call->scratch, problem, call->assignment, out->device_load);
-        out->value = largest_load(call->scratch, problem, out->device_load);
+        out->value = largest_load(call->scratch, problem, call->assignment, out->device_load);
         return BERTH_OK;
     }
     out->node_start = berth_arena_new_array(call->arena, double, problem->node_count);

@@ -37,8 +37,9 @@ struct berth_solve__list {
     double *rank_there;    // [device_count] largest rank of a value's readers; 0 between uses
     event *events;         // a heap
     uint32_t event_count;
-    task_heap *ready;  // [2 * device_count]
-    bool *busy;        // [2 * device_count]
+    task_heap *ready;     // [2 * device_count]
+    bool *busy;           // [2 * device_count]
+    double *memory_sums;  // [device_count]
     double now, limit;
     bool beyond;                  // the end is beyond the limit
     berth_place_value *out;       // NULL = only the value
@@ -300,6 +301,7 @@ berth_solve__list *berth_solve__list_create(berth_arena *arena,
     s->events = berth_arena_new_array(arena, event, tasks);
     s->ready = berth_arena_new_array(arena, task_heap, 2 * (size_t)devices);
     s->busy = berth_arena_new_array(arena, bool, 2 * (size_t)devices);
+    s->memory_sums = berth_arena_new_array(arena, double, devices);
     return s;
 }
 
@@ -316,8 +318,10 @@ double berth_solve__list_value(berth_solve__list *s, const uint32_t *assignment,
         s->ready[r].count = 0;
         s->busy[r] = false;
     }
+    double memory_ms = berth_place_memory_ms(s->problem, assignment, s->memory_sums);
+    if (memory_ms > limit) return INFINITY;
     build_tasks(s);
     if (rank_tasks(s) > limit) return INFINITY;
     run(s);
-    return s->beyond ? INFINITY : s->now;
+    return s->beyond ? INFINITY : fmax(s->now, memory_ms);
 }

@@ -25,6 +25,8 @@ static berth_status check_figures(const berth_place_problem *problem) {
             if (problem->time[at] != INFINITY)
                 BERTH_TRY(check_figure(problem, "time", v, problem->time[at]));
             BERTH_TRY(check_figure(problem, "transfer", v, problem->transfer[at]));
+            if (problem->memory)
+                BERTH_TRY(check_figure(problem, "memory's time", v, problem->memory_ms[at]));
         }
         if (problem->direct_ms)
             BERTH_TRY(check_figure(problem, "value", v, problem->value_bytes[v]));
@@ -310,4 +312,18 @@ uint32_t berth_place_kind_first(const berth_place_problem *problem, uint32_t kin
     uint32_t first = 0;
     for (uint32_t k = 0; k < kind; ++k) first += problem->kinds[k].device_count;
     return first;
+}
+
+double berth_place_memory_ms(const berth_place_problem *problem, const uint32_t *assignment,
+                             double *sums) {
+    double most = 0;
+    if (!problem->memory) return 0;
+    for (uint32_t d = 0; d < problem->device_count; ++d) sums[d] = 0;
+    for (uint32_t v = 0; v < problem->node_count; ++v) {
+        uint32_t d = assignment[v];
+        double *sum = &sums[problem->memory[d]];
+        *sum += problem->memory_ms[(size_t)v * problem->kind_count + problem->device_kind[d]];
+        if (*sum > most) most = *sum;
+    }
+    return most;
 }

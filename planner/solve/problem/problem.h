@@ -82,6 +82,13 @@ typedef struct berth_place_problem {
     // it hold as well.
     uint32_t *resource;  // [device_count]
 
+    // Memories whose bandwidth several devices share. For how long a node would take all of its
+    // memory's, at most its time: together they cannot take less than the sum, whatever runs beside
+    // what. The latency by list scheduling and the largest load are no less than any memory's sum.
+    // Both NULL = none. Bounds that know nothing of it hold as well.
+    double *memory_ms;  // [node_count * kind_count]
+    uint32_t *memory;   // [device_count] the first device of its memory
+
     // Set by berth_place_problem_finish:
     uint32_t group_count;
     uint32_t device_count;  // all kinds' devices: those of kind 0 first
@@ -109,6 +116,11 @@ double berth_place_direct(const berth_place_problem *problem, uint32_t node, uin
 // The same from a device of one kind to another device of a kind.
 double berth_place_direct_kinds(const berth_place_problem *problem, uint32_t node,
                                 uint32_t from_kind, uint32_t to_kind);
+
+// The largest of the memories' sums; 0 where no memory is shared.
+//   sums: [device_count] scratch
+double berth_place_memory_ms(const berth_place_problem *problem, const uint32_t *assignment,
+                             double *sums);
 
 // First device of a kind.
 uint32_t berth_place_kind_first(const berth_place_problem *problem, uint32_t kind);

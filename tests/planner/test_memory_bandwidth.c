@@ -1,0 +1,61 @@
+// Plans for devices that share a memory: together they have its bandwidth once.
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/planner/support.h"
+
+// Every operation takes 100 us anywhere, `part` of that for the memory's bandwidth.
+static double hundred_us(void *user, const berth_module *module, berth_func_id function,
+                         berth_op_id op, uint32_t device) {
+    (void)user, (void)module, (void)function, (void)op, (void)device;
+    return 100e3;
+}
+
+static double part_of_memory(void *user, const berth_module *module, berth_func_id function,
+                             berth_op_id op, uint32_t device) {
+    const double *part = user;
+    return *part * hundred_us(NULL, module, function, op, device);
+}
+
+static bool one_us(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns) {
+    (void)user, (void)size_bytes;
+    *out_ns = 1e3;
+    return from != to;
+}
+
+// Three operations, two of which could run beside each other: 201 us and hand-overs on two
+// devices, 300 us on one. What takes the whole memory is no faster on two.
+Test(memory_bandwidth, branches_are_split_where_the_memory_serves_both) {
+    static const char target_of[] =
+        "{\"kind\": \"multi\", \"host\": \"c\", \"devices\": ["
+        "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}},"
+        "{\"name\": \"g\", \"target\": {\"kind\": \"cpu\"}}], \"memories\": ["
+        "{\"name\": \"ram\", \"reached_by\": [\"c\", \"g\"], \"capacity_bytes\": 1000000}]}";
+    static const struct {
+        double part, most_us;
+        bool split;
+    } cases[] = {{0, 210, true}, {0.5, 210, true}, {1, 300.001, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        berth_arena *arena = new_arena();
+        double part = cases[i].part;
+        berth_multi_target *target = parse_target(arena, target_of);
+        berth_plan_options options = {.target = target,
+                                      .cost = {.time_ns = hundred_us,
+                                               .memory_ns = part_of_memory,
+                                               .copy_ns = one_us,
+                                               .user = &part},
+                                      .strategy = "auto",
+                                      .host_bound = true};
+        berth_module *module = parse_module(
+            arena,
+            "graph @main(%x: f32[256]) { %a = relu(%x) %b = neg(%x) %d = add(%a, %b) return %d }");
+        berth_plan *plan = NULL;
+        require(plan_with(module, &options, &plan));
+        const char *places = show_module(module, target);
+        cr_expect_eq(strchr(places, 'G') != NULL, cases[i].split, "part %g: %s", part, places);
+        cr_expect_leq(plan->value, cases[i].most_us * 1e3, "part %g: %g", part, plan->value);
+        cr_expect_geq(plan->value, 200e3, "part %g: %g", part, plan->value);
+        cr_expect(plan->proven, "part %g: bound %g of %g", part, plan->lower_bound, plan->value);
+        berth_arena_destroy(arena);
+    }
+}
