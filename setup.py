@@ -29,7 +29,7 @@ def built_libraries():
         return given
     folder = os.path.join(ROOT, "build", "wheel")
     subprocess.check_call(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DBERTH_TESTS=OFF"])
-    subprocess.check_call(["cmake", "--build", folder, "--target", "libberth_compiler", "--parallel"])
+    subprocess.check_call(["cmake", "--build", folder, "--target", "libberth_compiler", "--parallel", str(os.cpu_count() or 1)])
     return folder
 
 

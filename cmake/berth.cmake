@@ -6,7 +6,10 @@ target_include_directories(berth_flags INTERFACE
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/berth-internal>)
 target_compile_definitions(berth_flags INTERFACE _POSIX_C_SOURCE=200809L _DEFAULT_SOURCE)
 set(berth_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
-  -Wcast-qual -Wformat=2 -Werror -fno-strict-aliasing)
+  -Wcast-qual -Wformat=2 -fno-strict-aliasing)
+if(BERTH_WERROR)
+  list(APPEND berth_warnings -Werror)
+endif()
 target_compile_options(berth_flags INTERFACE "$<BUILD_INTERFACE:${berth_warnings}>")
 # Statuses say which file made them: from this folder on, wherever that lies.
 target_compile_options(berth_flags INTERFACE "$<BUILD_INTERFACE:-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=>")

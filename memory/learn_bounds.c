@@ -161,7 +161,7 @@ static bool check_window(learn_search *search, const uint32_t *members, uint32_t
     const exact_part *part = search->part;
     int64_t size = 0;
     exact_points points = {0};
-    exact_points end;
+    exact_points end = {0};
     uint32_t inside = 0;
     if (part->cover) exact_all_points_below(part, part->capacity - above, &end);
     for (uint32_t k = 0; k < count; ++k) {

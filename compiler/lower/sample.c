@@ -75,6 +75,8 @@ static berth_expr cubic(berth_lower *c, berth_expr distance) {
     return x_select(c, x_le(c, x, num(c, t, 1)), near, far);
 }
 
+enum { max_spatial = 3 };
+
 typedef struct sample_taps {
     int count;
     berth_expr index[4];
@@ -105,7 +107,7 @@ static void find_taps(berth_lower *c, const sampler *s, int d, berth_expr x, sam
 
 static berth_expr weighted_sum(berth_lower *c, const berth_op *op, const sampler *s,
                                const sample_taps *taps, int d, berth_expr *at) {
-    if (d == s->spatial) return x_cast(c, s->t, in_at(c, op, 0, at));
+    if (d == s->spatial || d == max_spatial) return x_cast(c, s->t, in_at(c, op, 0, at));
     berth_expr sum = 0;
     for (int k = 0; k < taps[d].count; ++k) {
         at[2 + d] = taps[d].index[k];
@@ -126,11 +128,11 @@ berth_expr berth_lower__grid_sample(berth_lower *c, const berth_op *op, uint32_t
                  .align_corners = attr_int(c, op, "align_corners", 0) != 0,
                  .t = in_dtype(c, op, 1)};
     bool known = s.mode && s.padding && strchr("lnc", s.mode) && strchr("zbr", s.padding);
-    if (s.spatial < 1 || s.spatial > 3 || !known || !berth_dtype_is_float(s.t)) {
+    if (s.spatial < 1 || s.spatial > max_spatial || !known || !berth_dtype_is_float(s.t)) {
         berth_lower__fail(c, op, "mode %s over %d dimensions", mode, s.spatial);
         return num(c, out_dtype(c, op, output), 0);
     }
-    sample_taps taps[3];
+    sample_taps taps[max_spatial];
     berth_expr grid_at[BERTH_MAX_RANK] = {at[0]};
     for (int d = 0; d < s.spatial; ++d) grid_at[1 + d] = at[2 + d];
     for (int d = 0; d < s.spatial; ++d) {

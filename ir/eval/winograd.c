@@ -55,7 +55,7 @@ static void sandwich(const double *left, int64_t rows, int64_t n, const double *
 // [o, i, 3, 3] -> [(m+2)^2, i, o]
 berth_status berth_eval__winograd_weights(berth_eval_context *ctx) {
     const berth_tensor *w = &ctx->inputs[0];
-    winograd t;
+    winograd t = {0};
     BERTH_TRY(read_tile(ctx, &t));
     BERTH_TRY(berth_eval__need_rank(ctx, 0, 4, 4));
     BERTH_TRY(berth_eval__need_float(ctx, 0));
@@ -76,7 +76,7 @@ berth_status berth_eval__winograd_weights(berth_eval_context *ctx) {
 // x [n, c, h, w], pads (top, left, bottom, right) -> [(m+2)^2, tiles, c]
 berth_status berth_eval__winograd_input(berth_eval_context *ctx) {
     const berth_tensor *x = &ctx->inputs[0];
-    winograd t;
+    winograd t = {0};
     uint32_t pad_count = 0;
     const int64_t *pads = berth_attrs_ints(ctx->module, &ctx->op->attrs, "pads", &pad_count);
     static const int64_t none[4] = {0};
@@ -123,7 +123,7 @@ berth_status berth_eval__winograd_matmul(berth_eval_context *ctx) {
 // [p, tiles, o] (and bias [o]), output_shape [n, o, oh, ow] -> y
 berth_status berth_eval__winograd_output(berth_eval_context *ctx) {
     const berth_tensor *x = &ctx->inputs[0], *bias = berth_eval__optional(ctx, 1);
-    winograd t;
+    winograd t = {0};
     uint32_t count = 0;
     const int64_t *shape = berth_attrs_ints(ctx->module, &ctx->op->attrs, "output_shape", &count);
     BERTH_TRY(read_tile(ctx, &t));
