@@ -1,6 +1,7 @@
 """NumPy arrays and the C API's tensors."""
 
 import ctypes
+import math
 from typing import NamedTuple, Optional, Tuple, Union
 
 import numpy as np
@@ -166,10 +167,9 @@ def check_out(arrays, ports):
 def empty(port):
     """A new array for an output, aligned so that kernels can write it in place (berth_session_run_with)."""
     alignment = 128
-    size_bytes = int(np.prod(port.shape, dtype=np.int64)) * port.dtype.itemsize
-    memory = np.empty(size_bytes + alignment, np.uint8)
-    start = -memory.ctypes.data % alignment
-    return memory[start:start + size_bytes].view(port.dtype).reshape(port.shape)
+    memory = np.empty(math.prod(port.shape) * port.dtype.itemsize + alignment, np.uint8)
+    start = -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % alignment
+    return np.ndarray(port.shape, port.dtype, memory, start)
 
 
 def view_of(tensor, owner):

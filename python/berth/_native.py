@@ -225,14 +225,18 @@ def _remedies(status):
     return [(_REMEDIES[one.kind], text(one.name)) for one in found if one.kind in _REMEDIES]
 
 
-def _check(status, _function, _arguments):
-    if not status:
-        return
+def check(status):
+    """Raises what a status says, which must not be 0."""
     code = run.berth_code_name(run.berth_status_code(status)).decode()
     message = run.berth_status_message(status).decode("utf-8", "replace")
     remedies = _remedies(status)
     run.berth_status_free(status)
     raise BerthError(code, message, remedies)
+
+
+def _check(status, _function, _arguments):
+    if status:
+        check(status)
 
 
 def _declare(library, table):

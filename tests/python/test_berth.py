@@ -482,10 +482,11 @@ class Programs(unittest.TestCase):
 
     def test_results_are_written_in_place(self):
         images, labels = digits()
-        session = berth.load(DIGITS, dims={"batch": 1}).program().session()
+        images, count = np.concatenate([images, images]), 512  # results of 20 KiB
+        session = berth.load(DIGITS, dims={"batch": count}).program().session()
         session.output(0)[...] = -1
-        (scores,) = session.run([images[:1]])
-        self.assertEqual(scores.argmax(), labels[0])
+        (scores,) = session.run([images[:count]])
+        self.assertEqual(scores[0].argmax(), labels[0])
         self.assertTrue((session.output(0) == -1).all())  # the session's own memory was not needed
 
     def test_sessions_with_one_workspace(self):
