@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "planner/solve/problem/evaluate_private.h"
 #include "tests/solve/random_placement.h"
 
 static berth_arena *arena;
@@ -273,6 +274,26 @@ Test(placement_evaluate, list_latency_by_hand) {
     cr_assert_eq(value.node_start[2], 10);
     cr_assert_eq(value.node_start[3], 42);
     cr_assert_eq(value.value, 51);
+}
+
+// As above. Backwards from the end: 4 waited for 3, 3 for the read of 1, that for its write, that for
+// 1, and 1 for its turn after 0 on acc0.
+Test(placement_evaluate, critical_nodes_by_hand) {
+    berth_place_problem *p = diamond(false);
+    finish(p);
+    const uint32_t at[] = {ACC0, ACC0, ACC1, ACC1, ACC1}, expected[] = {4, 3, 1, 0};
+    berth_solve__list *list = berth_solve__list_create(arena, p);
+    cr_assert_eq(berth_solve__list_value(list, at, INFINITY, NULL, NULL), 20);
+    uint32_t nodes[5], count = berth_solve__list_critical(list, nodes);
+    cr_assert_eq(count, 4);
+    for (uint32_t i = 0; i < count; ++i) cr_expect_eq(nodes[i], expected[i]);
+    // A turn, not a value: 2 before 1 on one device, 3 waits for 1 as the later one.
+    p->kinds[0].capacity_bytes = 9;
+    const uint32_t one[] = {ACC0, ACC0, ACC0, ACC0, ACC0}, turns[] = {4, 3, 1, 2, 0};
+    cr_assert_eq(berth_solve__list_value(list, one, INFINITY, NULL, NULL), 15);
+    count = berth_solve__list_critical(list, nodes);
+    cr_assert_eq(count, 5);
+    for (uint32_t i = 0; i < count; ++i) cr_expect_eq(nodes[i], turns[i]);
 }
 
 // Two values for one device share its link: the one with the longer way goes first.

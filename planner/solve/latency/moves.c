@@ -9,6 +9,7 @@ berth_solve__latency_moves *berth_solve__latency_moves_create(berth_arena *arena
     berth_solve__latency_moves *moves = berth_arena_new(arena, berth_solve__latency_moves);
     moves->latency = latency;
     moves->random = seed;
+    moves->path_eighths = 4;
     for (uint32_t o = 0; o < BERTH_SOLVE__LATENCY_ORDERS; ++o) {
         moves->order[o] = berth_arena_new_array(arena, uint32_t, problem->node_count);
         moves->position[o] = berth_arena_new_array(arena, uint32_t, problem->node_count);
@@ -36,9 +37,9 @@ static uint32_t below(berth_solve__latency_moves *moves, uint32_t count) {
     return berth_solve__random_below(&moves->random, count);
 }
 
-// A node: on the critical path (or on a device of it) half of the time.
+// A node: on the critical path in so many of eight cases.
 static uint32_t pick_node(berth_solve__latency_moves *moves) {
-    if (moves->path_count > 0 && below(moves, 2) == 0)
+    if (moves->path_count > 0 && below(moves, 8) < moves->path_eighths)
         return moves->path[below(moves, moves->path_count)];
     return below(moves, moves->latency->problem->node_count);
 }

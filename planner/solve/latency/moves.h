@@ -14,8 +14,9 @@ typedef struct berth_solve__latency_moves {
     uint32_t *position[BERTH_SOLVE__LATENCY_ORDERS];  // [node_count] inverse
     uint32_t *path;                                   // [node_count] critical nodes
     uint32_t path_count;
-    uint32_t *region;  // [node_count]
-    uint32_t *marked;  // [node_count] stamps
+    uint32_t path_eighths;  // of the nodes that are picked, how many of eight are critical
+    uint32_t *region;       // [node_count]
+    uint32_t *marked;       // [node_count] stamps
     uint32_t mark;
 } berth_solve__latency_moves;
 

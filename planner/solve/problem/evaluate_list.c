@@ -40,6 +40,10 @@ struct berth_solve__list {
     task_heap *ready;     // [2 * device_count]
     bool *busy;           // [2 * device_count]
     double *memory_sums;  // [device_count]
+    uint32_t *cause;      // [tasks] whose end it waited for last; NONE = nobody's
+    double *since;        // [tasks] when it could have started
+    uint32_t *ended;      // [2 * device_count] task that ended last there
+    uint32_t ending;      // task that ends now, and the last of all at the end
     double now, limit;
     bool beyond;                  // the end is beyond the limit
     berth_place_value *out;       // NULL = only the value
@@ -227,7 +231,10 @@ static void note_copy(const berth_solve__list *s, const task *t) {
 static void start(berth_solve__list *s, uint32_t index) {
     const task *t = &s->tasks[index];
     if (s->now + t->rank > s->limit) s->beyond = true;
-    if (t->resource != BERTH_PLACE_NONE) s->busy[t->resource] = true;
+    if (t->resource != BERTH_PLACE_NONE) {
+        s->busy[t->resource] = true;
+        if (s->since[index] < s->now) s->cause[index] = s->ended[t->resource];
+    }
     if (s->out && index < s->problem->node_count) {
         s->out->node_start[index] = s->now;
         s->out->node_done[index] = s->now + t->length;
@@ -239,6 +246,8 @@ static void start(berth_solve__list *s, uint32_t index) {
 }
 
 static void make_ready(berth_solve__list *s, uint32_t index) {
+    s->cause[index] = s->ending;
+    s->since[index] = s->now;
     if (s->tasks[index].resource == BERTH_PLACE_NONE)
         start(s, index);
     else
@@ -256,7 +265,11 @@ static void arrive(berth_solve__list *s, uint32_t u, uint32_t d) {
 
 static void finish(berth_solve__list *s, uint32_t index) {
     task t = s->tasks[index];
-    if (t.resource != BERTH_PLACE_NONE) s->busy[t.resource] = false;
+    s->ending = index;
+    if (t.resource != BERTH_PLACE_NONE) {
+        s->busy[t.resource] = false;
+        s->ended[t.resource] = index;
+    }
     uint32_t write = s->first_copy[t.node];
     uint32_t end = s->first_copy[t.node + 1];
     if (index < s->problem->node_count) {
@@ -302,6 +315,9 @@ berth_solve__list *berth_solve__list_create(berth_arena *arena,
     s->ready = berth_arena_new_array(arena, task_heap, 2 * (size_t)devices);
     s->busy = berth_arena_new_array(arena, bool, 2 * (size_t)devices);
     s->memory_sums = berth_arena_new_array(arena, double, devices);
+    s->cause = berth_arena_new_array(arena, uint32_t, tasks);
+    s->since = berth_arena_new_array(arena, double, tasks);
+    s->ended = berth_arena_new_array(arena, uint32_t, 2 * (size_t)devices);
     return s;
 }
 
@@ -313,6 +329,7 @@ double berth_solve__list_value(berth_solve__list *s, const uint32_t *assignment,
     s->limit = limit;
     s->now = 0;
     s->beyond = false;
+    s->ending = BERTH_PLACE_NONE;
     s->event_count = 0;
     for (uint32_t r = 0; r < 2 * s->problem->device_count; ++r) {
         s->ready[r].count = 0;
@@ -324,4 +341,14 @@ double berth_solve__list_value(berth_solve__list *s, const uint32_t *assignment,
     if (rank_tasks(s) > limit) return INFINITY;
     run(s);
     return s->beyond ? INFINITY : fmax(s->now, memory_ms);
+}
+
+uint32_t berth_solve__list_critical(const berth_solve__list *s, uint32_t *nodes) {
+    uint32_t count = 0;
+    for (uint32_t index = s->ending; index != BERTH_PLACE_NONE; index = s->cause[index]) {
+        uint32_t node = s->tasks[index].node;
+        if (count < s->problem->node_count && (count == 0 || nodes[count - 1] != node))
+            nodes[count++] = node;
+    }
+    return count;
 }

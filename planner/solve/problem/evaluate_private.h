@@ -23,4 +23,9 @@ berth_solve__list *berth_solve__list_create(berth_arena *arena, const berth_plac
 double berth_solve__list_value(berth_solve__list *list, const uint32_t *assignment, double limit,
                                berth_place_value *out, berth_solve__copies *copies);
 
+// Whose computations and copies the last value (not INFINITY) waited for one after another, latest
+// first: each began when the next one listed ended, for its value or for its turn.
+//   nodes: [node_count] filled; returns how many
+uint32_t berth_solve__list_critical(const berth_solve__list *list, uint32_t *nodes);
+
 #endif  // BERTH_PLANNER_SOLVE_PROBLEM_EVALUATE_PRIVATE_H_

@@ -1,9 +1,10 @@
 // Latency of one sample by list scheduling (problem.h, one_subgraph = false): `dp` cuts linear
 // orders into intervals (latency_intervals.h), `search` goes on from there and from HEFT's
 // placement by simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983) with moves of nodes, regions
-// and intervals, each valued by a schedule (evaluate_private.h). Rounds get longer. How hot a round
-// is depends on what its moves cost (White 1984: from as hot as most are accepted), not on the
-// value: a node is a large part of a small problem.
+// and intervals, each valued by a schedule (evaluate_private.h). Most moves begin at what the end
+// of the last schedule waited for: without a change there it can not be earlier (Adams, Balas and
+// Zawack 1988). Rounds get longer. How hot a round is depends on what its moves cost (White 1984:
+// from as hot as most are accepted), not on the value: a node is a large part of a small problem.
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +13,15 @@
 #include "planner/solve/problem/evaluate_private.h"
 #include "planner/solve/strategies/strategies.h"
 
-enum { ORDERS = 8, PLACES = 192, FIRST_MOVES = 2000, TRIALS = 64 };
+enum {
+    ORDERS = 8,
+    PLACES = 192,
+    FIRST_MOVES = 2000,
+    TRIALS = 64,
+    HOT_MOVES = 30,
+    PATH_EIGHTHS = 7
+};
+static const double COLD_HEAT = 0.003;  // of a move's cost
 static const double ROUND_SHARE = 0.5;  // of the budget that is left, the most that a round takes
 
 // ------------------------------------------------------------------------------------------------
@@ -72,6 +81,11 @@ static double cost_of_moves(const annealing *a) {
     return count > 0 ? sum / count : 0;
 }
 
+// Moves look at what the value waited for.
+static void look(annealing *a) {
+    a->moves->path_count = berth_solve__list_critical(a->schedule, a->moves->path);
+}
+
 static void anneal(annealing *a, uint64_t steps, double hot, double cold) {
     berth_place_search *search = a->search;
     const berth_place_since since = berth_place_now(search);
@@ -89,6 +103,7 @@ static void anneal(annealing *a, uint64_t steps, double hot, double cold) {
             continue;
         }
         a->value = next;
+        look(a);
         if (next < search->best_value && excess_of(a) == 0)
             (void)berth_place_offer(search, a->latency->device);
     }
@@ -113,6 +128,8 @@ static void run_rounds(annealing *a) {
     uint64_t steps = FIRST_MOVES;
     for (uint32_t round = 0; !berth_place_spent(search, 1); ++round, steps += steps / 4) {
         double heat = heats[round % (sizeof(heats) / sizeof(*heats))];
+        // A round too short for its nodes to cool down again begins cold.
+        if (steps < (uint64_t)HOT_MOVES * search->problem->group_count) heat = COLD_HEAT;
         if (!berth_solve__latency_set(a->latency, search->best)) return;
         a->value = search->best_value;
         a->per_share = 2 * a->value;
@@ -121,7 +138,10 @@ static void run_rounds(annealing *a) {
         if (heat == 1) {
             place_anywhere(a);
             a->value = value_now(a, INFINITY);
+        } else {
+            (void)value_now(a, INFINITY);
         }
+        look(a);
         anneal(a, steps, heat * cost, 1e-3 * cost);
     }
 }
@@ -150,6 +170,7 @@ static berth_status run_with(berth_place_search *search, bool orders, bool round
     a.latency = berth_solve__latency_create(scratch, problem);
     a.moves =
         berth_solve__latency_moves_create(scratch, a.latency, 88172645463325252u + search->round);
+    a.moves->path_eighths = PATH_EIGHTHS;
     a.schedule = berth_solve__list_create(scratch, problem);
     a.nodes = 1 + (problem->node_count + problem->edge_count) / 16;
     berth_status status = orders ? try_intervals(&a, scratch) : BERTH_OK;
