@@ -24,6 +24,7 @@ struct berth_host_queue_entry {
     uint32_t command_count;
     const berth_command_list *list;  // which keeps what the commands name; NULL = the entry does
     uint64_t age;
+    bool calls_host;  // a command is a host call
     entry_state state;
     berth_status failure;  // of a wait or of start
     void *record;
@@ -123,6 +124,12 @@ static berth_status raise_capacities(berth_host_queue *queue, uint32_t point_cou
     return BERTH_OK;
 }
 
+static bool has_host_call(const berth_submission *submission) {
+    for (uint32_t i = 0; i < submission->command_count; ++i)
+        if (submission->commands[i].kind == BERTH_COMMAND_HOST_CALL) return true;
+    return false;
+}
+
 // Copies the submission into an entry at the end of the list and keeps alive what it names.
 static berth_status append(berth_host_queue *queue, const berth_submission *submission,
                            entry_state state, berth_host_queue_entry **out_entry) {
@@ -147,6 +154,7 @@ static berth_status append(berth_host_queue *queue, const berth_submission *subm
     entry->command_count = submission->command_count;
     entry->list = submission->list;
     entry->age = submission->age;
+    entry->calls_host = has_host_call(submission);
     entry->state = state;
     entry->failure = BERTH_OK;
     if (submission->wait_count)
@@ -288,12 +296,6 @@ static berth_status failure_of(const berth_semaphore_point *waits, uint32_t coun
 
 // ---- submit ----
 
-static bool has_host_call(const berth_submission *submission) {
-    for (uint32_t i = 0; i < submission->command_count; ++i)
-        if (submission->commands[i].kind == BERTH_COMMAND_HOST_CALL) return true;
-    return false;
-}
-
 // The driver's start, when it is the run's turn at the device. What the submission waits for may have failed until then.
 static berth_status start_in_order(berth_host_queue *queue, const berth_submission *submission,
                                    void *record) {
@@ -413,13 +415,14 @@ berth_status berth_host_queue_reserve(berth_queue *base, uint32_t submission_cou
 // ---- the thread ----
 
 // Starts waiting entries, from the first, while their waits are ready; a synchronous queue only the
-// very first. Under the lock, which it drops around starts.
+// very first. Host calls run within a start: it comes when nothing before them is left to be signalled. Under the
+// lock, which it drops around starts.
 static void start_ready(berth_host_queue *queue) {
     for (;;) {
         berth_host_queue_entry *entry = queue->first;
         while (entry && entry->state == ENTRY_STARTED) entry = entry->next;
         if (!entry || entry->state != ENTRY_WAITING || queue->starting ||
-            (!queue->ops->finish && entry != queue->first) ||
+            ((!queue->ops->finish || entry->calls_host) && entry != queue->first) ||
             !ready(queue, entry->points, entry->wait_count))
             return;
         entry->state = ENTRY_STARTING;

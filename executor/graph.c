@@ -21,21 +21,37 @@ static berth_buffer *bound_buffer(const berth_session *session, const berth_prog
 
 // ---- stores ----
 
-// A constant that is read from the program's file into host memory.
+// A constant that is read into memory which the host can write: from the program's file, or from where the
+// program has it.
 typedef struct store_read {
     berth_session *session;
-    const berth_program_file *file;
-    uint64_t offset_bytes;
+    const berth_program_file *file;  // NULL: from `data`
+    const uint8_t *data;
     uint64_t size_bytes;
     berth_buffer *destination;
 } store_read;
 
+static berth_status read_into(const store_read *read, void *data) {
+    berth_store_reader *reader = read->session->store_reader;
+    if (!read->file) {
+        berth_store_reader_copy(reader, read->data, data, read->size_bytes);
+        return BERTH_OK;
+    }
+    uint64_t offset_bytes = (uintptr_t)read->data - (uintptr_t)read->file->data;
+    return berth_status_prefix(
+        berth_store_reader_read(reader, read->file->fd, offset_bytes, data, read->size_bytes),
+        "reading a constant from the program's file");
+}
+
 static berth_status read_store(void *user) {
     const store_read *read = user;
-    return berth_status_prefix(
-        berth_store_reader_read(read->session->store_reader, read->file->fd, read->offset_bytes,
-                                berth_buffer_host(read->destination), read->size_bytes),
-        "reading a constant from the program's file");
+    void *data = NULL;
+    BERTH_TRY(berth_buffer_map(read->destination, 0, read->size_bytes, true, &data));
+    berth_status status = read_into(read, data);
+    berth_status end = berth_buffer_unmap(read->destination, data);
+    if (!status) return end;
+    berth_status_ignore(end);
+    return status;
 }
 
 static const uint8_t *constant_data(const berth_program *program, uint32_t tensor) {
@@ -44,24 +60,37 @@ static const uint8_t *constant_data(const berth_program *program, uint32_t tenso
     return NULL;
 }
 
-// Constants of a file are read into the host's memory, not copied from the mapping, whose pages would
-// become the process's. False: it is none of these.
+static bool is_of_file(const berth_program_file *file, const uint8_t *data, uint64_t size_bytes) {
+    uintptr_t begin = (uintptr_t)data, first = (uintptr_t)(file ? file->data : NULL);
+    return file && begin >= first && begin - first <= file->size_bytes &&
+           size_bytes <= file->size_bytes - (begin - first);
+}
+
+// Whether memory of the device is the host's, and no other device has a part of it.
+static bool is_in_host_memory(const berth_session *session, uint32_t device, uint32_t pool) {
+    if (berth_executor__shares(session, pool, device)) return false;
+    const berth_device_info *info = berth_device_get_info(session->devices[device].device);
+    return info->unified || (info->is_cpu && info->memories[0].host_visible);
+}
+
+// Where the device's memory is the host's, the session's threads bring constants of a store there, without a stop
+// in between. Those of a file are read on host devices, not copied from the mapping, whose pages would become
+// the process's; others, whose budgets are not the host's, get them from the mapping, which takes half of the
+// time. False: the device copies.
 static bool make_store_read(berth_session *session, const berth_program_step *step,
                             berth_command *command) {
     const berth_program *program = session->program;
     const berth_program_tensor *source = &program->tensors[step->bindings[0]];
-    const berth_program_file *file = program->file;
-    if (program->pools[source->pool].usage != BERTH_POOL_STORE || !file) return false;
-    const char *kind = program->devices[step->device].kind;
-    if (!berth_device_kind_is_host(berth_device_kind_from_name(kind))) return false;
+    if (program->pools[source->pool].usage != BERTH_POOL_STORE) return false;
+    bool on_host =
+        berth_device_kind_is_host(berth_device_kind_from_name(program->devices[step->device].kind));
+    uint32_t pool = program->tensors[step->bindings[1]].pool;
+    if (!on_host && !is_in_host_memory(session, step->device, pool)) return false;
     const uint8_t *data = constant_data(program, step->bindings[0]);
-    uintptr_t begin = (uintptr_t)data, first = (uintptr_t)file->data;
-    if (!data || begin < first || begin - first > file->size_bytes ||
-        source->size_bytes > file->size_bytes - (begin - first))
-        return false;
+    if (!data || source->size_bytes == 0) return false;
     store_read *read = berth_arena_new(session->arena, store_read);
-    *read = (store_read){session, file, begin - first, source->size_bytes,
-                         bound_buffer(session, step, 1)};
+    *read = (store_read){session, NULL, data, source->size_bytes, bound_buffer(session, step, 1)};
+    if (on_host && is_of_file(program->file, data, source->size_bytes)) read->file = program->file;
     command->kind = BERTH_COMMAND_HOST_CALL;
     command->host_call.call = read_store;
     command->host_call.user = read;

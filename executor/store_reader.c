@@ -9,6 +9,15 @@
 
 enum { piece_bytes = 256 << 10, least_bytes = 4 * piece_bytes };
 
+// What is read: size_bytes of a file from offset_bytes on, or at `memory` where that is not NULL.
+typedef struct store_part {
+    int fd;
+    uint64_t offset_bytes;
+    const char *memory;
+    char *data;
+    uint64_t size_bytes;
+} store_part;
+
 struct berth_store_reader {
     berth_allocator allocator;
     pthread_t thread;
@@ -20,20 +29,24 @@ struct berth_store_reader {
     bool wanted;  // the other thread may take part in it
     bool helps;   // it does
     berth_status status;
-    // Of the read that goes on.
-    int fd;
-    uint64_t offset_bytes, size_bytes;
-    char *data;
-    _Atomic uint64_t next;  // first byte that nobody reads yet
+    store_part part;        // that is read now
+    _Atomic uint64_t next;  // its first byte that nobody reads yet
 };
+
+static berth_status read_range(const store_part *part, uint64_t at, uint64_t size_bytes) {
+    if (!part->memory)
+        return berth_file_read_range(part->fd, part->offset_bytes + at, part->data + at,
+                                     (size_t)size_bytes);
+    memcpy(part->data + at, part->memory + at, (size_t)size_bytes);
+    return BERTH_OK;
+}
 
 static berth_status read_pieces(berth_store_reader *r) {
     for (;;) {
         uint64_t at = atomic_fetch_add(&r->next, (uint64_t)piece_bytes);
-        if (at >= r->size_bytes) return BERTH_OK;
-        uint64_t left = r->size_bytes - at;
-        BERTH_TRY(berth_file_read_range(r->fd, r->offset_bytes + at, r->data + at,
-                                        (size_t)(left < piece_bytes ? left : piece_bytes)));
+        if (at >= r->part.size_bytes) return BERTH_OK;
+        uint64_t left = r->part.size_bytes - at;
+        BERTH_TRY(read_range(&r->part, at, left < piece_bytes ? left : piece_bytes));
     }
 }
 
@@ -96,17 +109,13 @@ void berth_store_reader_destroy(berth_store_reader *r) {
     berth_free(r->allocator, r, sizeof(*r));
 }
 
-static bool take(berth_store_reader *r, int fd, uint64_t offset_bytes, void *data,
-                 uint64_t size_bytes) {
-    if (!r || size_bytes < least_bytes) return false;
+static bool take(berth_store_reader *r, const store_part *part) {
+    if (!r || part->size_bytes < least_bytes) return false;
     pthread_mutex_lock(&r->lock);
     bool taken = r->taken;
     if (!taken) {
         r->taken = r->wanted = true;
-        r->fd = fd;
-        r->offset_bytes = offset_bytes;
-        r->size_bytes = size_bytes;
-        r->data = data;
+        r->part = *part;
         atomic_store(&r->next, 0);
         pthread_cond_broadcast(&r->changed);
     }
@@ -114,10 +123,8 @@ static bool take(berth_store_reader *r, int fd, uint64_t offset_bytes, void *dat
     return !taken;
 }
 
-berth_status berth_store_reader_read(berth_store_reader *r, int fd, uint64_t offset_bytes,
-                                     void *data, uint64_t size_bytes) {
-    if (!take(r, fd, offset_bytes, data, size_bytes))
-        return berth_file_read_range(fd, offset_bytes, data, (size_t)size_bytes);
+static berth_status read_part(berth_store_reader *r, const store_part *part) {
+    if (!take(r, part)) return read_range(part, 0, part->size_bytes);
     berth_status status = read_pieces(r);
     pthread_mutex_lock(&r->lock);
     r->wanted = false;
@@ -129,4 +136,17 @@ berth_status berth_store_reader_read(berth_store_reader *r, int fd, uint64_t off
     if (!status) return other;
     berth_status_ignore(other);
     return status;
+}
+
+berth_status berth_store_reader_read(berth_store_reader *r, int fd, uint64_t offset_bytes,
+                                     void *data, uint64_t size_bytes) {
+    return read_part(
+        r, &(store_part){
+               .fd = fd, .offset_bytes = offset_bytes, .data = data, .size_bytes = size_bytes});
+}
+
+void berth_store_reader_copy(berth_store_reader *r, const void *source, void *data,
+                             uint64_t size_bytes) {
+    berth_status_ignore(read_part(
+        r, &(store_part){.fd = -1, .memory = source, .data = data, .size_bytes = size_bytes}));
 }

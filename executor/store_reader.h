@@ -1,5 +1,5 @@
-// Reads of constants from a program's file by two threads: the one that asks, and one more that waits for such
-// reads, since one core copies half of what a machine's memory takes. The file's pieces are taken in turn,
+// Reads of constants from a program's file, or from memory, by two threads: the one that asks, and one more that
+// waits for such reads, since one core copies half of what a machine's memory takes. Pieces are taken in turn,
 // so that a read never waits for a thread that is busy with something else.
 //
 //   berth_store_reader *reader = NULL;
@@ -29,5 +29,10 @@ void berth_store_reader_destroy(berth_store_reader *reader);
 BERTH_MUST_USE berth_status berth_store_reader_read(berth_store_reader *reader, int fd,
                                                     uint64_t offset_bytes, void *data,
                                                     uint64_t size_bytes);
+
+// The same from memory: size_bytes at `source` to `data`; they must not overlap. Allocates nothing, cannot fail.
+//   threads: thread-safe
+void berth_store_reader_copy(berth_store_reader *reader, const void *source, void *data,
+                             uint64_t size_bytes);
 
 #endif  // BERTH_EXECUTOR_STORE_READER_H_

@@ -1,8 +1,8 @@
 // How loops are arranged for OpenCL devices, from the target's attributes. On GPUs matrix products
 // and convolutions become tiles in local memory, and everything else one work-item per element. On
 // processor cores (one work-item at a time: subgroup_size 1) local memory is ordinary memory, so
-// the cpu's register tiles and flat loops serve, one work-group each; products that those do not
-// cover go through local memory there too.
+// the cpu's register tiles, flat loops and vectors along rows serve, one work-group each; products
+// that those do not cover go through local memory there too.
 #include "compiler/schedule/policy_cpu.h"
 #include "compiler/schedule/work_groups.h"
 
@@ -16,7 +16,6 @@ static opencl_facts facts_of(const berth_target *target) {
     opencl_facts facts = {.on_cores = target->subgroup_size == 1};
     facts.cores = berth_cpu__facts_of(target);
     facts.cores.target = NULL;  // the language has no intrinsics
-    if (facts.cores.lanes > 8) facts.cores.lanes = 8;
     facts.limits = berth_local_tile_limits_of(target);
     if (facts.on_cores) {
         facts.limits.one_by_one = true;
@@ -24,6 +23,14 @@ static opencl_facts facts_of(const berth_target *target) {
     }
     return facts;
 }
+
+// On cores, after register tiles and tiles in local memory: the first form that the nest has.
+static const struct {
+    berth_form form;
+    berth_stmt (*make)(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts);
+} core_forms[] = {{BERTH_FORM_FLAT, berth_cpu__flat_loops},
+                  {BERTH_FORM_LINES, berth_cpu__lines},
+                  {BERTH_FORM_ROW_LANES, berth_cpu__row_lanes}};
 
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
     const opencl_facts *facts = user;
@@ -36,8 +43,9 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     if (!scheduled && !facts->on_cores && berth_decide_form(fn, BERTH_FORM_GROUP_ROWS))
         scheduled = berth_group_rows(fn, nest, &facts->limits);
     if (scheduled || !facts->on_cores) return scheduled;
-    if (berth_decide_form(fn, BERTH_FORM_FLAT))
-        scheduled = berth_cpu__flat_loops(fn, nest, &facts->cores);
+    for (size_t i = 0; i < sizeof(core_forms) / sizeof(core_forms[0]) && !scheduled; ++i)
+        if (berth_decide_form(fn, core_forms[i].form))
+            scheduled = core_forms[i].make(fn, nest, &facts->cores);
     return scheduled ? berth_work_groups(fn, scheduled) : 0;
 }
 

@@ -89,6 +89,27 @@ static berth_command call_command(berth_status (*call)(void *), void *user) {
                            .host_call = {.call = call, .user = user}};
 }
 
+static berth_status wait_call(void *user) {
+    const berth_semaphore_point *point = user;
+    return berth_semaphore_wait(point->semaphore, point->value, 5000000000);
+}
+
+// Who waits for a submission with a host call does not wait for those behind it, though all were ready at once.
+CONFORMANCE(semaphore, host_calls_are_signalled_one_by_one) {
+    berth_semaphore *go = make_semaphore(f, 0), *done = make_semaphore(f, 0);
+    atomic_int calls = 0;
+    berth_semaphore_point first = {done, 1}, second = {done, 2};
+    berth_command commands[] = {call_command(count_call, &calls), call_command(wait_call, &first),
+                                call_command(wait_call, &second)};
+    for (uint64_t i = 0; i < 3; ++i)
+        check_ok(submit(f->queues[0], &commands[i], 1, go, 1, done, i + 1));
+    check_ok(berth_semaphore_signal(go, 1));
+    check_ok(berth_semaphore_wait(done, 3, 20000000000));
+    cr_expect_eq(calls, 1);
+    berth_semaphore_release(go);
+    berth_semaphore_release(done);
+}
+
 // Submit does not wait: the signal that lets the work go comes after it, from the same thread.
 CONFORMANCE(semaphore, work_waits_for_the_host) {
     berth_semaphore *go = make_semaphore(f, 0), *done = make_semaphore(f, 0);

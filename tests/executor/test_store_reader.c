@@ -1,4 +1,5 @@
-// Reads by two threads: every byte of any part of a file, from several callers at once; a file that is too short.
+// Reads by two threads: every byte of any part of a file or of memory, from several callers at once; a file that
+// is too short.
 #include "executor/store_reader.h"
 
 #include <criterion/criterion.h>
@@ -89,5 +90,22 @@ Test(store_reader, one_thread_reads_alone_without_a_reader) {
     assert_ok(berth_store_reader_read(NULL, f.fd, 4096, words, 2 << 20));
     cr_expect_eq(words[5], word_at(1024 + 5));
     free(words);
+    drop(&f);
+}
+
+Test(store_reader, copies_from_memory) {
+    fixture f = make();
+    uint32_t *from = malloc(file_bytes), *to = malloc(file_bytes);
+    uint64_t count = file_bytes / sizeof(*from);
+    for (uint64_t i = 0; i < count; ++i) from[i] = word_at(i);
+    for (int i = 0; i < 20; ++i) {  // large and small, with two threads and with one
+        uint64_t words = i % 2 ? 1000 + (uint64_t)i : count - (uint64_t)i;
+        memset(to, 0xa5, file_bytes);
+        berth_store_reader_copy(i % 4 < 2 ? f.reader : NULL, from + i, to, words * sizeof(*to));
+        cr_expect_eq(memcmp(to, from + i, words * sizeof(*to)), 0, "copy %d", i);
+        cr_expect_eq(to[words], i ? 0xa5a5a5a5 : to[words], "copy %d writes behind its end", i);
+    }
+    free(from);
+    free(to);
     drop(&f);
 }

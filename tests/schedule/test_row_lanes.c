@@ -2,8 +2,9 @@
 // how many vectors they sum in is what the length of the row allows.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "tests/schedule/support.h"
+#include "tests/schedule/opencl_run.h"
 
 // Sums of rows of `height` x `width`.
 static bench_case row_sums(int height, int width) {
@@ -23,26 +24,34 @@ static bench_case row_sums(int height, int width) {
     return support_case_parse(text);
 }
 
-// Vectors that the scheduled rows are summed in; 0 = none.
-static int64_t vectors_of(int height, int width) {
+// Vectors of so many lanes that the scheduled rows are summed in on `target`; 0 = none.
+static int64_t vectors_on(const char *target, int lanes, int height, int width) {
     bench_case c = row_sums(height, width);
     support_fill(&c, 5);
     berth_status status = support_interpret(&c);
     cr_assert(!status, "%s", berth_status_message(status));
     float *plain = c.buffers[1];
-    status = berth_schedule_apply(c.fn, support_target(c.arena, "cpu -vector_bits=256"));
+    status = berth_schedule_apply(c.fn, support_target(c.arena, target));
     cr_assert(!status, "%s", berth_status_message(status));
-    status = support_interpret(&c);
-    cr_assert(!status, "%s", berth_status_message(status));
-    double difference = support_difference(c.buffers[1], plain, 3);
-    cr_expect(difference < 1e-5, "%d x %d differs by %g", height, width, difference);
+    bool on_device = strncmp(target, "opencl", 6) == 0 && opencl_is_here();
+    for (int run = 0; run <= on_device; ++run) {
+        status = run ? opencl_run(&c) : support_interpret(&c);
+        cr_assert(!status, "%s", berth_status_message(status));
+        double difference = support_difference(c.buffers[1], plain, 3);
+        cr_expect(difference < 1e-5, "%d x %d on %s, run %d, differs by %g", height, width, target,
+                  run, difference);
+    }
     int64_t vectors = 0;
     for (uint32_t b = 0; b < c.fn->bufs.count; ++b) {
         const berth_buf_info *info = &c.fn->bufs.data[b];
-        if (info->scope == BERTH_SCOPE_REGISTER && info->lanes == 8) vectors += info->dims[0];
+        if (info->scope == BERTH_SCOPE_REGISTER && info->lanes == lanes) vectors += info->dims[0];
     }
     support_case_destroy(&c);
     return vectors;
+}
+
+static int64_t vectors_of(int height, int width) {
+    return vectors_on("cpu -vector_bits=256", 8, height, width);
 }
 
 // Registers of eight floats: rows shorter than one of them stay as they are, those of eight and
@@ -58,6 +67,14 @@ Test(row_lanes, rows_of_two_dimensions) {
     cr_expect_eq(vectors_of(7, 9), 1);
     cr_expect_eq(vectors_of(13, 17), 4);
     cr_expect_eq(vectors_of(8, 8), 4);
+}
+
+// Work-items of processor cores have registers as wide as the cpu's kernels use.
+Test(row_lanes, rows_of_work_items_on_cores) {
+    cr_expect_eq(vectors_on("opencl -subgroup_size=1 -vector_bits=512", 16, 8, 16), 4);
+    cr_expect_eq(vectors_on("opencl -subgroup_size=1 -vector_bits=256", 8, 7, 9), 1);
+    cr_expect_eq(vectors_on("opencl -subgroup_size=1 -vector_bits=256", 16, 8, 16), 0);
+    cr_expect_eq(vectors_on("opencl -subgroup_size=32 -vector_bits=512", 16, 8, 16), 0);
 }
 
 // Serial loops around the statement that makes the first register of eight floats; -1 = none does.
