@@ -57,7 +57,7 @@ def half(operations):
 def measure(model, options):
     first, second = options.devices.split(',')
     kinds = [device.split(':')[0] for device in (first, second)]
-    target = ['--target', 'cpu,opencl' if 'cpu' in kinds else 'cpu,opencl,opencl']
+    target = ['--target', 'cpu -cores=1,' + ('opencl' if 'cpu' in kinds else 'opencl,opencl')]
     for dim in options.dim:
         target += ['--dim', dim]
     plan = berth('plan', model, *target)

@@ -8,7 +8,6 @@ typedef struct stream {
     uint32_t request;  // UINT32_MAX = none
     uint32_t left;     // tasks that are not done
     uint32_t *next;    // [queue] position in the queue's list
-    double *handed;    // [queue] since when the device has had what is before that position
 } stream;
 
 // A task that runs. What is left of it is less by `rate` of the time that passes.
@@ -64,19 +63,14 @@ static void take_request(simulation *s, stream *of, double now_ns) {
     of->request = s->taken++;
     of->left = s->schedule->task_count;
     double start = fmax(now_ns, arrival_ns(s, of->request));
-    for (uint32_t q = 0; q < s->schedule->queue_count; ++q) {
-        of->next[q] = s->first[q];
-        of->handed[q] = start;
-    }
+    for (uint32_t q = 0; q < s->schedule->queue_count; ++q) of->next[q] = s->first[q];
     for (uint32_t t = 0; t < s->schedule->task_count; ++t)
         *event_of(s, of->request, t) =
             (berth_sim_event){.request = of->request, .task = t, .start_ns = start, .end_ns = -1};
 }
 
-// When the head of a stream's queue is ready; INFINITY: it waits for a task that is not done. *out_handed: since when the
-// device has it, with all before it in the queue: what it waits for in other queues is done then.
-static double ready_ns(const simulation *s, const stream *of, uint32_t queue, double *out_handed) {
-    *out_handed = of->handed[queue];
+// When the head of a stream's queue is ready; INFINITY: it waits for a task that is not done.
+static double ready_ns(const simulation *s, const stream *of, uint32_t queue) {
     if (of->request == UINT32_MAX || of->next[queue] == s->first[queue + 1]) return INFINITY;
     uint32_t t = s->order[of->next[queue]];
     const berth_sim_task *task = &s->schedule->tasks[t];
@@ -92,7 +86,6 @@ static double ready_ns(const simulation *s, const stream *of, uint32_t queue, do
         if (end < 0) return INFINITY;
         bool other = s->schedule->tasks[task->waits[i]].queue != queue;
         ready = fmax(ready, end + (other ? task->woken_ns : 0));
-        if (other) *out_handed = fmax(*out_handed, end);
     }
     return ready;
 }
@@ -146,12 +139,10 @@ static void set_rates(simulation *s, uint32_t memory) {
     }
 }
 
-static void start_task(simulation *s, stream *of, uint32_t queue, double handed_ns,
-                       double start_ns) {
+static void start_task(simulation *s, stream *of, uint32_t queue, double start_ns) {
     uint32_t task = s->order[of->next[queue]++];
     const berth_sim_task *held = &s->schedule->tasks[task];
     s->now_ns = start_ns;
-    of->handed[queue] = handed_ns;
     event_of(s, of->request, task)->start_ns = start_ns;
     s->taken_now[held->resource] = true;
     s->running[s->running_count++] = (running){.of = of,
@@ -193,23 +184,22 @@ static uint32_t next_end(const simulation *s) {
     return best;
 }
 
-// The next beginning or end. Of all heads whose resource is free: the earliest start, then whom
-// the device has had for longest.
+// The next beginning or end. Of all heads whose resource is free: the earliest start, then the
+// oldest request, then the earlier task.
 static bool step(simulation *s) {
     stream *best = NULL;
     uint32_t best_queue = 0;
-    double best_start = INFINITY, best_handed = INFINITY;
+    double best_start = INFINITY;
     for (uint32_t i = 0; i < s->load->streams; ++i)
         for (uint32_t q = 0; q < s->schedule->queue_count; ++q) {
             stream *of = &s->streams[i];
-            double handed = 0, ready = ready_ns(s, of, q, &handed);
+            double ready = ready_ns(s, of, q);
             if (ready == INFINITY) continue;
             uint32_t task = s->order[of->next[q]];
             if (s->taken_now[s->schedule->tasks[task].resource]) continue;
             double start = fmax(ready, s->now_ns);
-            bool before = start < best_start || (start == best_start && handed < best_handed);
-            bool same = start == best_start && handed == best_handed;
-            if (same) {
+            bool before = start < best_start;
+            if (start == best_start) {
                 uint32_t other = s->order[best->next[best_queue]];
                 before =
                     of->request < best->request || (of->request == best->request && task < other);
@@ -218,14 +208,13 @@ static bool step(simulation *s) {
             best = of;
             best_queue = q;
             best_start = start;
-            best_handed = handed;
         }
     uint32_t ends = next_end(s);
     if (ends != UINT32_MAX && s->running[ends].end_ns <= best_start) {
         finish_task(s, ends);
         return true;
     }
-    if (best) start_task(s, best, best_queue, best_handed, best_start);
+    if (best) start_task(s, best, best_queue, best_start);
     return best != NULL;
 }
 
@@ -257,7 +246,6 @@ static berth_status run(void *user) {
     s->streams = berth_arena_new_array(s->arena, stream, s->load->streams);
     for (uint32_t i = 0; i < s->load->streams; ++i) {
         s->streams[i].next = berth_arena_new_array(s->arena, uint32_t, schedule->queue_count + 1);
-        s->streams[i].handed = berth_arena_new_array(s->arena, double, schedule->queue_count + 1);
         s->streams[i].request = UINT32_MAX;
         if (schedule->task_count) take_request(s, &s->streams[i], 0);
     }

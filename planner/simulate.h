@@ -60,10 +60,9 @@ typedef struct berth_sim_result {
 
 #define BERTH_SIM_EVENT_LIMIT 4000000u  // requests times tasks
 
-// Tasks of a queue that follow each other are handed to the device together, when what the first of them waits for in other
-// queues is done, as the executor does. Whenever a resource is free, it takes of the tasks that are ready the one that it was
-// handed first (ties: the earlier request, then the earlier task): a request's part on a device is not cut up by requests
-// that came later. A stream takes the next request when it is done with one. Tasks that run in one memory and want more of its
+// Whenever a resource is free, it takes of the tasks that are ready the one of the oldest request (ties: the earlier task), as
+// the executor's devices do (docs/threading.md): a request's part on a device is not cut up by requests that came later, so that
+// they leave it one after another. A stream takes the next request when it is done with one. Tasks that run in one memory and want more of its
 // bandwidth than there is get equal parts, or what they want where that is less: each goes on as much slower. The
 // same input gives the same result. O(events * (streams * queues + resources)).
 //   errors: OUT_OF_RANGE more events than BERTH_SIM_EVENT_LIMIT; INVALID_ARGUMENT a wait for a later

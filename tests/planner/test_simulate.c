@@ -93,6 +93,27 @@ Test(simulate, stages_of_several_tasks_overlap) {
     berth_arena_destroy(arena);
 }
 
+// The first request's last task waits for a copy until 2.5, when the second one's first task runs; it comes before the
+// rest of that, though the device could have begun with the rest long before.
+Test(simulate, the_oldest_request_goes_first) {
+    static const uint32_t after_copy[] = {1};
+    const berth_sim_task tasks[] = {
+        {.queue = 0, .resource = 0, .ns = 1},
+        {.queue = 1, .resource = 1, .ns = 1.5, .waits = after_first, .wait_count = 1},
+        {.queue = 0, .resource = 0, .ns = 1},
+        {.queue = 0, .resource = 0, .ns = 1, .waits = after_copy, .wait_count = 1}};
+    const berth_sim_schedule schedule = {tasks, 4, 2, 2};
+    const berth_sim_load load = {.requests = 2, .streams = 2};
+    berth_arena *arena = NULL;
+    berth_sim_result r;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_simulate(arena, &schedule, &load, &r));
+    cr_expect_eq(r.events[4].start_ns, 2);
+    cr_expect_eq(r.events[3].start_ns, 3);
+    cr_expect_eq(r.events[4 + 2].start_ns, 4);
+    berth_arena_destroy(arena);
+}
+
 // Three tasks side by side of 4, 4 and 10. Two that want all of one memory have half each; one that wants a fifth has that.
 Test(simulate, memories_serve_only_so_much_at_once) {
     static const struct {
