@@ -1,6 +1,7 @@
 #include "executor/device_choice.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -22,6 +23,14 @@ static bool shares_cores(const berth_program *program, uint32_t device) {
         if (program->steps[i].kind == BERTH_STEP_DISPATCH && program->steps[i].device == device)
             return true;
     return false;
+}
+
+// Cores that the target of a device says; 0 = it does not say.
+static uint32_t cores_of(const berth_program_device *device) {
+    const char *at = device->target_json ? strstr(device->target_json, "\"cores\"") : NULL;
+    if (at) at = strchr(at, ':');
+    unsigned long cores = at ? strtoul(at + 1, NULL, 10) : 0;
+    return cores <= UINT32_MAX ? (uint32_t)cores : 0;
 }
 
 // How the CPU devices of a program share the cores. In the order of devices.
@@ -127,6 +136,8 @@ berth_status berth_device_choose(berth_allocator allocator, const berth_program 
     *out_choice = (berth_device_choice){.ordinal = is_cpu(wanted) ? 0 : wanted->virtual_id};
     bool shares = shares_cores(program, device) && divides_cores(program);
     bool says_more = !is_cpu(wanted) && has_target(wanted);
+    if (!shares && shares_cores(program, device) && cores_of(wanted))
+        out_choice->attributes = berth_arena_printf(arena, "threads=%u", cores_of(wanted));
     if (!shares && !says_more) return BERTH_OK;
     sharing s = {.program = program, .device = device};
     BERTH_TRY(berth_arena_create(allocator, &s.arena));

@@ -1,7 +1,8 @@
 // Which of a driver's devices serves a device of a program, and how it is opened. A driver's n-th
 // device is virtual device n of its kind; but CPU devices are all made of one machine's cores, and
 // share these out: by "cpuset" of their targets, or, where several run kernels, in order, as many as
-// "cores" says (devices/cpu/topology.h, berth_cpu_part_choose). Drivers of other kinds get the
+// "cores" says (devices/cpu/topology.h, berth_cpu_part_choose). One alone has the threads that its
+// target has cores, on any of them, where nothing else is asked for. Drivers of other kinds get the
 // attributes that only their kind has.
 #ifndef BERTH_EXECUTOR_DEVICE_CHOICE_H_
 #define BERTH_EXECUTOR_DEVICE_CHOICE_H_

@@ -78,7 +78,7 @@ static const struct argp_option options[] = {
      "one computes on one device overlaps what another does on the next",
      0},
     {"threads", key_threads, "N", 0,
-     "CPU threads of each stream, with --share of all (default: all cores)", 0},
+     "CPU threads of each stream, with --share of all (default: the target's cores)", 0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {0},
 };

@@ -67,7 +67,7 @@ static const struct argp_option options[] = {
      "Fail when any operation runs elsewhere, or nothing on one of them", 0},
     {"require-signature", key_require_signature, "KEY", 0,
      "Run only a program that was signed with the key whose public half is in this file", 0},
-    {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
+    {"threads", key_threads, "N", 0, "CPU threads (default: the target's cores)", 0},
     {"device-options", key_device_options, "DEVICE=WORDS", 0, BERTH_CLI_DEVICE_OPTIONS, 0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {"share-workspace", key_share, NULL, 0,

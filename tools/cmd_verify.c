@@ -38,7 +38,7 @@ static const struct argp_option options[] = {
     {"against", key_against, "T", 0, "With --per-op: the target to compare with (default: cpu)", 0},
     {"per-op", key_per_op, NULL, 0,
      "Find the first operation whose result on the target differs from the one on --against", 0},
-    {"threads", key_threads, "N", 0, "CPU threads (default: all cores)", 0},
+    {"threads", key_threads, "N", 0, "CPU threads (default: the target's cores)", 0},
     {0},
 };
 

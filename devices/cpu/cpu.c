@@ -259,9 +259,11 @@ static berth_status cpu_device_open(berth_driver *base, uint32_t ordinal,
         berth_free(base->allocator, device, sizeof(*device));
         return status;
     }
+    // What the caller asks for is no fact of the device.
+    if (thread_count) device->part.thread_count = device->part.core_count;
     berth_cpu_part_info(driver->topology, &device->part, &device->base.info);
     device->base.info.ordinal = ordinal;
-    device->thread_count = thread_count ? thread_count : device->part.core_count;
+    device->thread_count = thread_count ? thread_count : device->part.thread_count;
     device->base.options.threads = options->threads;
     device->caller_processor = UINT32_MAX;
     berth_start_order_init(&device->order);

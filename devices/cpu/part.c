@@ -17,6 +17,7 @@ typedef struct request {
     uint32_t share;  // which of the sharers; where there are any
     uint32_t sharer_count;
     uint32_t wanted[MOST_SHARERS];  // cores
+    uint32_t threads;               // 0 = of every core
 } request;
 
 static bool read_count(const char *text, uint32_t most, uint32_t *out) {
@@ -30,6 +31,8 @@ static bool read_count(const char *text, uint32_t most, uint32_t *out) {
 
 static bool read_value(request *r, const char *name, char *value) {
     if (strcmp(name, "share") == 0) return read_count(value, MOST_SHARERS - 1, &r->share);
+    if (strcmp(name, "threads") == 0)
+        return read_count(value, BERTH_TOPOLOGY_MAX_PROCESSORS, &r->threads);
     bool cpuset = strcmp(name, "cpuset") == 0;
     if (!cpuset && strcmp(name, "cores") != 0) return false;
     if (cpuset) r->has_cpuset = true;
@@ -60,8 +63,8 @@ static berth_status read_request(const char *attributes, request *r) {
     }
     if (good && (r->sharer_count == 0 || r->share < r->sharer_count)) return BERTH_OK;
     return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "attributes of a cpu device are cpuset=0-3,8 or share=1 cores=4,2, "
-                             "not \"%.200s\"",
+                             "attributes of a cpu device are cpuset=0-3,8 or share=1 cores=4,2 "
+                             "or threads=2, not \"%.200s\"",
                              attributes);
 }
 
@@ -195,6 +198,8 @@ berth_status berth_cpu_part_choose(const berth_cpu_topology *topology, uint32_t 
         return status;
     }
     out_part->pinned = ordinal > 0 || r.has_cpuset || r.sharer_count > 0;
+    out_part->thread_count = out_part->core_count;
+    if (r.threads && r.threads < out_part->core_count) out_part->thread_count = r.threads;
     choose_memories(&topology->machine, out_part);
     return BERTH_OK;
 }
@@ -221,6 +226,11 @@ static void describe_name(const berth_topology *machine, const berth_cpu_part *p
                           size_t out_bytes) {
     const char *model = *machine->model ? machine->model : "CPU";
     const char *plural = part->core_count == 1 ? "" : "s";
+    if (!part->pinned && part->thread_count < part->core_count) {
+        snprintf(out, out_bytes, "%.80s (%u of %u cores)", model, part->thread_count,
+                 part->core_count);
+        return;
+    }
     if (!part->pinned) {
         snprintf(out, out_bytes, "%.100s (%u core%s)", model, part->core_count, plural);
         return;

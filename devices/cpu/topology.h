@@ -30,6 +30,7 @@ typedef struct berth_cpu_part {
     uint32_t core_count;    // at least 1
     uint16_t *cores;        // indices, core_count of them
     uint32_t wanted_count;  // cores that were asked for; more than core_count where fewer are here
+    uint32_t thread_count;  // at least 1: as many as there are cores, or as were asked for
     uint32_t memory_count;  // NUMA nodes, its own first
     uint16_t memories[BERTH_DEVICE_MAX_MEMORIES];
 } berth_cpu_part;
@@ -41,6 +42,7 @@ uint32_t berth_cpu_topology_part_count(const berth_cpu_topology *topology);
 //   cpuset=0-3,8        these hardware threads; those that are not here are left out
 //   share=1 cores=4,2   the second of two devices that share them out, which want so many cores each.
 //                       Groups of cores are not divided where each device can have one of its own.
+//   threads=2           any of the cores, and no more threads than this
 // NULL or "" = all of them.
 //   ownership: berth_cpu_part_end frees it
 //   errors:    INVALID_ARGUMENT, NOT_FOUND none of the processors is here, or there are more devices

@@ -217,7 +217,7 @@ BERTH_API void berth_compiler_cancel(berth_compiler *compiler);
 
 // Loads a model without compiling it, with the options, pins and dimensions that the compiler has now
 // (of what berth_compiler_set_input gave, only constants and what takes the place of initializers). `thread_count` of the processor;
-// 0 = all cores. The compiler may go before the model. Errors: those of compiling, as far as they show
+// 0 = as many as its target has cores. The compiler may go before the model. Errors: those of compiling, as far as they show
 // without shapes.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_load_dynamic_file(berth_compiler *compiler,
                                                                        const char *path,

@@ -27,7 +27,8 @@ typedef struct berth_dynamic berth_dynamic;
 typedef struct berth_results berth_results;
 
 // Loads a program of executor "vm" (`berth build` makes one where a model needs it): runs without a
-// compiler, for the shapes that the program has code for. `thread_count` of the processor; 0 = all cores.
+// compiler, for the shapes that the program has code for. `thread_count` of the processor;
+// 0 = as many as its target has cores.
 //   ownership: keeps a reference of the program
 //   errors:    INVALID_ARGUMENT a program of another executor, of which berth_session_create makes a session
 BERTH_API BERTH_MUST_USE berth_status berth_program_load_dynamic(berth_program *program,

@@ -61,7 +61,7 @@ typedef struct berth_caller_queue {
 // at the end; size_bytes says which there are.
 typedef struct berth_session_settings {
     size_t size_bytes;         // sizeof(berth_session_settings)
-    uint32_t thread_count;     // of the processor; 0 = all cores
+    uint32_t thread_count;     // of the processor; 0 = as many as its target has cores
     int profile;               // not 0: record when each step ran (about 0.1 us a step)
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
     const berth_device_choice *devices;

@@ -29,7 +29,7 @@ typedef struct berth_verify_settings {
     int has_rtol, has_atol;  // not 0: the next two are not the defaults
     double rtol;             // default 1e-3
     double atol;             // default 1e-5 of the largest expected value
-    uint32_t thread_count;   // of the processor; 0 = all cores
+    uint32_t thread_count;   // of the processor; 0 = as many as its target has cores
     const char *
         require;  // names of devices, "vta:0,cpu:0": it is an error where an operation runs elsewhere, or
                   // nothing on one of them; NULL = any

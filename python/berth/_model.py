@@ -489,7 +489,7 @@ def load(model, target=None, **options):
                 code, and a new one costs no run of the C compiler, mostly
     states:     ["INPUT=OUTPUT", ...]: inputs that are outputs of the call before, and are kept (Model); "past.*=present.*" is
                 one for each text that the * stands for. Of a program that was built with states: True
-    threads:    of the processor per session; 0 = all cores
+    threads:    of the processor per session; 0 = as many as its target has cores
     progress, message: functions called while compiling
     limits:     of what is read, "bytes=64MiB,items=10000,depth=50,time=5s" (docs/limits.md); for who does not trust a file
     others:     options of the compiler (include/berth/compile.h): strategy, objective, jobs, ...

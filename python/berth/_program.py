@@ -210,7 +210,7 @@ _NOT_YET = object()
 class Session:
     """A program opened on this machine's devices. One thread at a time uses it, `cancel` excepted.
 
-    threads: of the processor; 0 = all cores
+    threads: of the processor; 0 = as many as its target has cores
     profile: record times of steps (`steps`, `write_trace`)
     devices: {device of the program: ordinal of this machine's device of that kind}
     message: function(text), told when a fallback of the program is used; by default it is a RuntimeWarning

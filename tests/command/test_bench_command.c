@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -87,6 +88,27 @@ Test(bench_command, wrong_usage) {
 }
 
 // Steps of one queue do not overlap: their times add up to no more than the runs'.
+// A processor alone has the threads that its target has cores, unless others are asked for.
+Test(bench_command, cores_of_the_target) {
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2) cr_skip_test("one processor");
+    static const char run[] = "run " DIGITS " --profile --quiet --costs none --target ";
+    const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    static const struct {
+        const char *target;
+        bool one;
+    } cases[] = {{"'cpu -cores=1'", true},
+                 {"'cpu -cores=1' --threads 2", false},
+                 {"cpu --threads 1", false},
+                 {"cpu", false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char text[256], one[32];
+        snprintf(text, sizeof(text), "%s%s", run, cases[i].target);
+        snprintf(one, sizeof(one), "(1 of %ld cores)", all);
+        const result *r = berth_run(text);
+        cr_expect_eq(strstr(r->out, one) != NULL, cases[i].one, "%s: %s", text, r->out);
+    }
+}
+
 Test(bench_command, profile) {
     json_t *json = berth_run_json("run " DIGITS " --repeat 20 --warmup 2 --profile --format=json");
     json_t *rows = json_object_get(json, "profile"), *row = NULL;
