@@ -1,4 +1,4 @@
-// Nodes and edges of @main's placement problem.
+// Nodes and edges of @main's placement problem, and the way back to the constraint system.
 #include "planner/placement.h"
 
 #include <string.h>
@@ -231,4 +231,41 @@ berth_status berth_planner__placement_build(const berth_planner_state *state, be
     fill_problem(&b, out);
     berth_planner__placement_facts(out, arena);
     return berth_place_problem_finish(arena, &out->problem);
+}
+
+// ---- the way back -------------------------------------------------------------------------------
+
+bool berth_planner__placement_read(const berth_placement *placement,
+                                   const berth_planner_state *state, uint32_t *out_assignment) {
+    for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
+        const berth_placement_node *node = &placement->nodes[v];
+        uint32_t class = berth_planner__placement_class(state, node);
+        uint32_t device = class == BERTH_NONE ? state->options->target->host
+                                              : berth_planner__device_of(state, class);
+        if (device == BERTH_NO_INDEX) return false;
+        out_assignment[v] = placement->solver_device[device];
+    }
+    return true;
+}
+
+berth_status berth_planner__placement_fix(const berth_placement *placement,
+                                          berth_planner_state *state, const uint32_t *assignment,
+                                          const char *reason) {
+    berth_planner_function *f = &state->functions[state->main];
+    bool *done = berth_arena_new_array(state->arena, bool, placement->problem.group_count);
+    for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
+        const berth_placement_node *node = &placement->nodes[v];
+        uint32_t class = berth_planner__placement_class(state, node);
+        if (class == BERTH_NONE || placement->problem.pin[v] != BERTH_PLACE_NONE) continue;
+        bool is_op = node->sort == BERTH_PLACEMENT_OP;
+        if (is_op && !f->reason[node->index]) f->reason[node->index] = reason;
+        if (done[placement->problem.group[v]]) continue;
+        done[placement->problem.group[v]] = true;
+        uint32_t device = placement->target_device[assignment[v]];
+        berth_loc_id loc = is_op ? f->graph->ops.data[node->index].loc : 0;
+        BERTH_TRY(berth_constraints_fix(state->constraints, class,
+                                        berth_planner__device_id(state, device),
+                                        (berth_constraint_reason){reason, loc}));
+    }
+    return BERTH_OK;
 }

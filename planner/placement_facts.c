@@ -1,5 +1,4 @@
-// Times, transfers, groups, kinds and capacities of @main's placement problem, and the way back to
-// the constraint system.
+// Times, transfers, groups, kinds and capacities of @main's placement problem, and what devices share.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@ typedef struct facts {
     double **time;        // [devices][nodes] before identical devices are one kind
     double **transfer;    // [devices][nodes]
     double **memory_ms;   // [devices][nodes] of the bandwidth of a memory that others share
+    const char **bus;     // [devices] of the way to host memory; "" = none
     double *sizes;        // of values, ascending, each once
     double *link_ms;      // [devices * devices] straight from one to the other; INFINITY = not
     double *link_ms_per_byte;
@@ -261,6 +261,25 @@ static void fill_links(facts *c) {
     }
 }
 
+// The bus that transfers between host memory and a device take turns on.
+static void find_buses(facts *c) {
+    static const uint64_t usual_bytes = 1 << 20;
+    const berth_target_device *devices = c->target->devices;
+    berth_arena *scratch = berth_arena_create_child(c->arena);
+    const berth_target_routes *from_host = berth_multi_target_routes(
+        c->target, scratch, devices[c->target->host].own_memory, usual_bytes);
+    c->bus = berth_arena_new_array(c->arena, const char *, c->target->device_count);
+    for (uint32_t d = 0; d < c->target->device_count; ++d) {
+        berth_target_route route = {0};
+        c->bus[d] = "";
+        if (!berth_target_routes_get(from_host, devices[d].own_memory, &route)) continue;
+        for (uint32_t i = 0; i < route.hop_count && !*c->bus[d]; ++i)
+            if (route.hops[i].link != BERTH_NO_INDEX)
+                c->bus[d] = c->target->links[route.hops[i].link].bus;
+    }
+    berth_arena_destroy(scratch);
+}
+
 // Whether a and b are linked to all others, and these to them, in the same way.
 static bool same_links(const facts *c, uint32_t a, uint32_t b) {
     uint32_t devices = c->target->device_count;
@@ -321,7 +340,8 @@ static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
                c->target->memories[y->own_memory].budget_bytes &&
            c->target->memories[x->constant_memory].budget_bytes ==
                c->target->memories[y->constant_memory].budget_bytes &&
-           same_links(c, a, b) && !shares_resource(c, a) && !shares_resource(c, b);
+           strcmp(c->bus[a], c->bus[b]) == 0 && same_links(c, a, b) && !shares_resource(c, a) &&
+           !shares_resource(c, b);
 }
 
 // After kinds: which devices of the solver take turns.
@@ -336,6 +356,22 @@ static void fill_resources(facts *c) {
         any |= first != d;
     }
     if (any) c->placement->problem.resource = resource;
+}
+
+// After kinds: which devices' transfers take turns.
+static void fill_buses(facts *c) {
+    const berth_placement *out = c->placement;
+    uint32_t devices = c->target->device_count;
+    uint32_t *bus = berth_arena_new_array(c->arena, uint32_t, devices);
+    bool any = false;
+    for (uint32_t d = 0; d < devices; ++d) {
+        uint32_t first = d;
+        for (uint32_t e = 0; e < d && *c->bus[d] && first == d; ++e)
+            if (strcmp(c->bus[e], c->bus[d]) == 0) first = e;
+        bus[out->solver_device[d]] = out->solver_device[first];
+        any |= first != d;
+    }
+    if (any) c->placement->problem.bus = bus;
 }
 
 // Per device of the solver, the first that works in the same memory: a value is there once.
@@ -529,46 +565,11 @@ void berth_planner__placement_facts(berth_placement *placement, berth_arena *are
     time_functions(&c);
     fill_columns(&c);
     fill_links(&c);
+    find_buses(&c);
     fill_kinds(&c);
     fill_resources(&c);
     fill_shared_memories(&c);
+    fill_buses(&c);
     fill_groups(&c);
     placement->impossible = some_group_is_impossible(&c);
-}
-
-// ---- the way back -------------------------------------------------------------------------------
-
-bool berth_planner__placement_read(const berth_placement *placement,
-                                   const berth_planner_state *state, uint32_t *out_assignment) {
-    for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
-        const berth_placement_node *node = &placement->nodes[v];
-        uint32_t class = berth_planner__placement_class(state, node);
-        uint32_t device = class == BERTH_NONE ? state->options->target->host
-                                              : berth_planner__device_of(state, class);
-        if (device == BERTH_NO_INDEX) return false;
-        out_assignment[v] = placement->solver_device[device];
-    }
-    return true;
-}
-
-berth_status berth_planner__placement_fix(const berth_placement *placement,
-                                          berth_planner_state *state, const uint32_t *assignment,
-                                          const char *reason) {
-    berth_planner_function *f = &state->functions[state->main];
-    bool *done = berth_arena_new_array(state->arena, bool, placement->problem.group_count);
-    for (uint32_t v = 0; v < placement->problem.node_count; ++v) {
-        const berth_placement_node *node = &placement->nodes[v];
-        uint32_t class = berth_planner__placement_class(state, node);
-        if (class == BERTH_NONE || placement->problem.pin[v] != BERTH_PLACE_NONE) continue;
-        bool is_op = node->sort == BERTH_PLACEMENT_OP;
-        if (is_op && !f->reason[node->index]) f->reason[node->index] = reason;
-        if (done[placement->problem.group[v]]) continue;
-        done[placement->problem.group[v]] = true;
-        uint32_t device = placement->target_device[assignment[v]];
-        berth_loc_id loc = is_op ? f->graph->ops.data[node->index].loc : 0;
-        BERTH_TRY(berth_constraints_fix(state->constraints, class,
-                                        berth_planner__device_id(state, device),
-                                        (berth_constraint_reason){reason, loc}));
-    }
-    return BERTH_OK;
 }

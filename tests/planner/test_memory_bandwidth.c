@@ -1,4 +1,4 @@
-// Plans for devices that share a memory: together they have its bandwidth once.
+// Plans for devices that share a memory or a link: together they have its bandwidth once.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -56,6 +56,45 @@ Test(memory_bandwidth, branches_are_split_where_the_memory_serves_both) {
         cr_expect_leq(plan->value, cases[i].most_us * 1e3, "part %g: %g", part, plan->value);
         cr_expect_geq(plan->value, 200e3, "part %g: %g", part, plan->value);
         cr_expect(plan->proven, "part %g: bound %g of %g", part, plan->lower_bound, plan->value);
+        berth_arena_destroy(arena);
+    }
+}
+
+// 1 KiB to each of two devices takes 10.024 us, and so do the results: beside each other over two
+// links, in turn over one bus.
+Test(memory_bandwidth, copies_of_one_bus_take_turns) {
+    static const char target_of[] =
+        "{\"kind\": \"multi\", \"host\": \"c\", \"devices\": ["
+        "{\"name\": \"g\", \"target\": {\"kind\": \"opencl\"}},"
+        "{\"name\": \"h\", \"target\": {\"kind\": \"opencl\"}},"
+        "{\"name\": \"c\", \"target\": {\"kind\": \"cpu\"}}], \"memories\": ["
+        "{\"name\": \"one\", \"reached_by\": [\"g\"], \"capacity_bytes\": 1000000},"
+        "{\"name\": \"two\", \"reached_by\": [\"h\"], \"capacity_bytes\": 1000000},"
+        "{\"name\": \"ram\", \"reached_by\": [\"c\"], \"capacity_bytes\": 1000000}], "
+        "\"links\": ["
+        "{\"from\": \"ram\", \"to\": \"one\", \"bandwidth_bytes_per_s\": 1e9, "
+        "\"latency_ns\": 9000, \"bus\": \"%s\"},"
+        "{\"from\": \"ram\", \"to\": \"two\", \"bandwidth_bytes_per_s\": 1e9, "
+        "\"latency_ns\": 9000, \"bus\": \"pcie\"}]}";
+    static const struct {
+        const char *bus;
+        double us;
+    } cases[] = {{"other", 10.024 + 100 + 10.024 + 100}, {"pcie", 2 * 10.024 + 100 + 10.024 + 100}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        berth_arena *arena = new_arena();
+        berth_multi_target *target =
+            parse_target(arena, berth_arena_printf(arena, target_of, cases[i].bus));
+        berth_plan_options options = {.target = target,
+                                      .cost = {.time_ns = hundred_us},
+                                      .strategy = "auto",
+                                      .host_bound = true};
+        berth_module *module =
+            parse_module(arena, "graph @main(%x: f32[256]) { %a = relu(%x) on opencl:0 "
+                                "%b = neg(%x) on opencl:1 %d = add(%a, %b) on cpu:0 return %d }");
+        berth_plan *plan = NULL;
+        require(plan_with(module, &options, &plan));
+        cr_expect_float_eq(plan->value, cases[i].us * 1e3, 1e-3, "bus %s: %g", cases[i].bus,
+                           plan->value);
         berth_arena_destroy(arena);
     }
 }

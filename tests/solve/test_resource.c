@@ -1,5 +1,6 @@
 // Devices that compute with the same thing take turns.
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "planner/solve/solve.h"
 #include "tests/check.h"
@@ -54,6 +55,50 @@ Test(resource, a_memory_serves_only_so_much) {
         cr_expect_float_eq(best(arena, problem, objectives[i]), 4, 1e-9);
         problem->memory = one;
         cr_expect_float_eq(best(arena, problem, objectives[i]), 6, 1e-9);
+    }
+    berth_arena_destroy(arena);
+}
+
+// Values from the host to two devices, 5 ms each, for 1 ms of work there: over a link each or one for both.
+Test(resource, transfers_of_one_link_take_turns) {
+    static double time[] = {0, INFINITY, INFINITY, 1, INFINITY, 1};
+    static double transfer[] = {0, 5, 0, 0, 0, 0};
+    static double size[3];
+    static const char *names[] = {"host", "a", "b"};
+    static uint32_t group[] = {0, 1, 2}, pin[] = {0, 1, 2}, from[] = {0, 0}, to[] = {1, 2};
+    static bool backward[3];
+    static const struct {
+        berth_place_objective objective;
+        uint32_t bus[3];
+        double value;
+    } cases[] = {{BERTH_PLACE_LATENCY, {0, 1, 2}, 6},
+                 {BERTH_PLACE_LATENCY, {0, 1, 1}, 11},
+                 {BERTH_PLACE_THROUGHPUT, {0, 1, 2}, 6},
+                 {BERTH_PLACE_THROUGHPUT, {0, 1, 1}, 10}};
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        berth_place_kind kinds[] = {{.name = "cpu", .device_count = 1, .capacity_bytes = INFINITY},
+                                    {.name = "gpu", .device_count = 2, .capacity_bytes = INFINITY}};
+        uint32_t bus[3] = {cases[i].bus[0], cases[i].bus[1], cases[i].bus[2]};
+        berth_place_problem problem = {.node_count = 3,
+                                       .node_names = names,
+                                       .time = time,
+                                       .transfer = transfer,
+                                       .size_bytes = size,
+                                       .group = group,
+                                       .group_count = 3,
+                                       .pin = pin,
+                                       .backward = backward,
+                                       .edge_count = 2,
+                                       .edge_from = from,
+                                       .edge_to = to,
+                                       .kind_count = 2,
+                                       .kinds = kinds,
+                                       .bus = bus};
+        assert_ok(berth_place_problem_finish(arena, &problem));
+        cr_expect_float_eq(best(arena, &problem, cases[i].objective), cases[i].value, 1e-9,
+                           "case %zu", i);
     }
     berth_arena_destroy(arena);
 }

@@ -103,8 +103,17 @@ static double time_of(const berth_place_problem *problem, uint32_t node, uint32_
     return problem->time[(size_t)node * problem->kind_count + problem->device_kind[device]];
 }
 
-static void add_loads(berth_arena *scratch, const berth_place_problem *problem,
-                      const uint32_t *assignment, double *load) {
+static double largest(const double *values, uint32_t count) {
+    double most = 0;
+    for (uint32_t i = 0; i < count; ++i)
+        if (values[i] > most) most = values[i];
+    return most;
+}
+
+// Returns the most that the transfers of devices on one link take together; 0 where none share one.
+static double add_loads(berth_arena *scratch, const berth_place_problem *problem,
+                        const uint32_t *assignment, double *load) {
+    double *moved = berth_arena_new_array(scratch, double, problem->device_count);
     bool *reads = berth_arena_new_array(scratch, bool, problem->device_count);
     for (uint32_t u = 0; u < problem->node_count; ++u) {
         uint32_t home = assignment[u];
@@ -117,16 +126,13 @@ static void add_loads(berth_arena *scratch, const berth_place_problem *problem,
             leaves = true;
             reads[d] = true;
             load[d] += transfer_of(problem, u, d);
+            if (problem->bus) moved[problem->bus[d]] += transfer_of(problem, u, d);
         }
-        if (leaves) load[home] += transfer_of(problem, u, home);
+        if (!leaves) continue;
+        load[home] += transfer_of(problem, u, home);
+        if (problem->bus) moved[problem->bus[home]] += transfer_of(problem, u, home);
     }
-}
-
-static double largest(const double *values, uint32_t count) {
-    double most = 0;
-    for (uint32_t i = 0; i < count; ++i)
-        if (values[i] > most) most = values[i];
-    return most;
+    return problem->bus ? largest(moved, problem->device_count) : 0;
 }
 
 // Of devices that share what they compute with, the sum counts; of those that share a memory, what
@@ -286,8 +292,9 @@ static berth_status evaluate_body(void *user) {
         return BERTH_OK;
     }
     if (call->objective == BERTH_PLACE_THROUGHPUT) {
-        add_loads(call->scratch, problem, call->assignment, out->device_load);
+        double moved = add_loads(call->scratch, problem, call->assignment, out->device_load);
         out->value = largest_load(call->scratch, problem, call->assignment, out->device_load);
+        out->value = fmax(out->value, moved);
         return BERTH_OK;
     }
     out->node_start = berth_arena_new_array(call->arena, double, problem->node_count);

@@ -60,7 +60,8 @@ static double cost(const berth_solve__list *s, uint32_t node, uint32_t device) {
 
 static void add_copy(berth_solve__list *s, uint32_t u, double length, uint32_t device,
                      uint32_t reader, bool direct) {
-    uint32_t resource = length == 0 ? BERTH_PLACE_NONE : s->problem->device_count + device;
+    uint32_t link = s->problem->bus && !direct ? s->problem->bus[device] : device;
+    uint32_t resource = length == 0 ? BERTH_PLACE_NONE : s->problem->device_count + link;
     s->tasks[s->task_count++] = (task){length, 0, resource, u, reader, direct};
 }
 

@@ -82,6 +82,10 @@ typedef struct berth_place_problem {
     // it hold as well.
     uint32_t *resource;  // [device_count]
 
+    // Devices whose transfers to and from host memory go over one link: in latency by list scheduling
+    // one at a time, in throughput they add up. As `resource` is.
+    uint32_t *bus;  // [device_count]
+
     // Memories whose bandwidth several devices share. For how long a node would take all of its
     // memory's, at most its time: together they cannot take less than the sum, whatever runs beside
     // what. The latency by list scheduling and the largest load are no less than any memory's sum.
