@@ -8,7 +8,8 @@ import numpy as np
 
 from . import _device_memory, _native
 
-# By the numbers of berth_dtype. bf16, which NumPy lacks, is taken and given as its bits.
+# By the numbers of berth_dtype. bf16, which NumPy lacks, is given as its bits, and taken so or as an array
+# of ml_dtypes.bfloat16.
 _NAMES = {1: "float32", 2: "float64", 3: "float16", 4: "uint16", 5: "int8", 6: "int16", 7: "int32", 8: "int64",
           9: "uint8", 10: "uint16", 11: "uint32", 12: "uint64", 13: "bool", 14: "object"}
 STRING = 14  # arrays of str, as ONNX Runtime gives and takes them; bytes that are no UTF-8 are surrogates ("surrogateescape")
@@ -118,12 +119,24 @@ def _from_dlpack(value, port):
         raise _native.BerthError("UNSUPPORTED", f'input "{port.name}" is in the memory of a device '
                                  f'(kDL{_DEVICE_MEMORY.get(kind, kind)}); those of kDLCUDA and kDLOpenCL are read, others not: '
                                  "copy it to host memory first (PyTorch: .cpu())")
-    return np.from_dlpack(value)
+    # NumPy has no bf16 to take a tensor as.
+    return _device_memory.view(value, kind, f'input "{port.name}"') if port.type == "bf16" else np.from_dlpack(value)
+
+
+def _conversion(value, port):
+    """What makes an array of another type one for the port."""
+    if port.type == "bf16":
+        return "convert it with .astype(ml_dtypes.bfloat16), or give its bits as uint16"
+    if value.dtype.name.startswith(("float8", "float4")):  # a port of such a type is u8
+        return f"if the model's input is of that type, give its codes: .view({port.dtype})"
+    return f"convert it with .astype({port.dtype})"
 
 
 def as_array(value, port):
     """The value as a contiguous array of the port's element type. Without a copy where it is one already; other
     libraries' tensors come through DLPack. Python numbers and lists are converted, arrays of another type are not."""
+    if value is None:  # of which NumPy makes a NaN
+        raise _native.BerthError("INVALID_ARGUMENT", f'input "{port.name}" is None, where an array is expected')
     if not isinstance(value, np.ndarray):
         if hasattr(value, "__dlpack__") and hasattr(np, "from_dlpack"):
             value = _from_dlpack(value, port)
@@ -131,11 +144,13 @@ def as_array(value, port):
             value = np.asarray(value)
         else:
             value = np.asarray(value, dtype=port.dtype)
+    if port.type == "bf16" and value.dtype.name == "bfloat16":  # of the package ml_dtypes
+        value = value.view(port.dtype)
     if port.dtype == object and value.dtype.kind in "US":
         value = value.astype(object)
     if port.dtype is not None and value.dtype != port.dtype:
         raise _native.BerthError("INCOMPATIBLE", f'input "{port.name}" is {port.type}, but an array of {value.dtype} was '
-                                 f"given; convert it with .astype({port.dtype})")
+                                 f"given; {_conversion(value, port)}")
     return value if value.flags.c_contiguous else np.ascontiguousarray(value).reshape(value.shape)
 
 

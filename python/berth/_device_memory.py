@@ -1,4 +1,5 @@
-"""Tensors of other libraries in the memory of a GPU, by DLPack: copied to and from host memory.
+"""Tensors of other libraries, by DLPack, that NumPy does not take: in the memory of a GPU, copied to and from host memory; in host
+memory, of a type that it lacks.
 
 What `data` of a DLTensor is there says DLPack's dlpack.h: of kDLCUDA an address of CUDA's, in the primary context of the device;
 of kDLOpenCL a cl_mem, in a context of its own. Of the other kinds of memory it says no more than an address of the vendor's
@@ -9,6 +10,7 @@ complete when they return.
 """
 
 import ctypes
+import math
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 import numpy as np
@@ -128,7 +130,7 @@ def _tensor(value, kind, what):
     tensor = _Tensor(value, kind)
     if tensor.dtype is None or not tensor.is_compact:
         raise BerthError("INCOMPATIBLE", f"{what} is not contiguous, or of a type that NumPy lacks; contiguous ones of one number per "
-                         "element are taken from the memory of a device")
+                         "element are taken")
     return tensor
 
 
@@ -140,6 +142,18 @@ def read(value, what):
     if array.size:
         _COPY[kind](tensor, array.ctypes.data, array.nbytes, True)
     return array
+
+
+def view(value, kind, what):
+    """An array over a tensor in memory that the host reads (a DLDeviceType), for types that NumPy does not take itself. It keeps the
+    tensor."""
+    tensor = _tensor(value, kind, what)
+    size_bytes = math.prod(tensor.shape) * tensor.dtype.itemsize
+    if not size_bytes:
+        return np.empty(tensor.shape, tensor.dtype)
+    memory = (ctypes.c_uint8 * size_bytes).from_address(tensor.data + tensor.offset)
+    memory._owner = tensor
+    return np.frombuffer(memory, tensor.dtype).reshape(tensor.shape)
 
 
 def write(array, value, what):

@@ -38,6 +38,12 @@ def data_sets(name):
         yield tuple([read_pb(path) for path in sorted(glob.glob(f"{folder}/{kind}_*.pb"))] for kind in ("input", "output"))
 
 
+try:
+    import onnx as onnx_package
+except ImportError:
+    onnx_package = None
+
+needs_onnx = unittest.skipUnless(onnx_package, "onnx of PyPI is not here")
 needs_shared = unittest.skipUnless(os.path.isdir(SHARED), "../shared/models is not there")
 
 
@@ -390,6 +396,83 @@ class DLPack(unittest.TestCase):
         for kind in (1, 3):
             again = _arrays.as_array(OfDevice(session.input(0), kind), session.program.inputs[0])
             self.assertEqual(again.ctypes.data, session.input(0).ctypes.data)
+
+
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None
+
+
+class OfBfloat16:
+    """Another library's tensor of bf16, which NumPy does not take through DLPack."""
+
+    def __init__(self, bits):
+        self.bits = bits
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **keywords):
+        capsule = self.bits.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        ctypes.c_uint8.from_address(pointer(capsule, b"dltensor") + 20).value = 4  # kDLBfloat, after data, device and ndim
+        return capsule
+
+
+@needs_onnx
+class Bfloat16(unittest.TestCase):
+    BITS = np.array([[0x3F80, 0xC000, 0x3F00]], np.uint16)  # 1, -2, 0.5
+    TWICE = np.array([[0x4000, 0xC080, 0x3F80]], np.uint16)  # 2, -4, 1
+
+    def setUp(self):
+        from onnx import TensorProto, helper
+        x, y = (helper.make_tensor_value_info(name, TensorProto.BFLOAT16, [1, 3]) for name in "xy")
+        graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "twice", [x], [y])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        self.model = berth.load(model.SerializeToString())
+
+    def test_bits(self):
+        for _ in range(2):
+            np.testing.assert_array_equal(self.model(self.BITS), self.TWICE)
+
+    @unittest.skipUnless(ml_dtypes, "ml_dtypes of PyPI is not here")
+    def test_ml_dtypes(self):
+        given = np.array([[1, -2, 0.5]], ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(self.model(given), self.TWICE)
+        self.assertEqual(self.model(given).view(ml_dtypes.bfloat16).astype(np.float32).tolist(), [[2, -4, 1]])
+        self.assertEqual(_arrays.as_array(given, self.model.inputs[0]).ctypes.data, given.ctypes.data)
+
+    @unittest.skipUnless(hasattr(np, "from_dlpack"), "this NumPy has no from_dlpack")
+    def test_dlpack(self):
+        given = OfBfloat16(self.BITS.copy())
+        np.testing.assert_array_equal(self.model(given), self.TWICE)
+        self.assertEqual(_arrays.as_array(given, self.model.inputs[0]).ctypes.data, given.bits.ctypes.data)
+        with Fails(self, "INCOMPATIBLE", "not contiguous"):
+            self.model(OfBfloat16(np.repeat(self.BITS, 2, axis=1)[:, ::2]))
+
+    @unittest.skipUnless(ml_dtypes, "ml_dtypes of PyPI is not here")
+    def test_narrow_types(self):
+        from onnx import TensorProto, helper
+        ports = [helper.make_tensor_value_info("x", TensorProto.FLOAT8E4M3FN, [3]), helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])]
+        graph = helper.make_graph([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], "cast", ports[:1], ports[1:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        model, given = berth.load(model.SerializeToString()), np.array([1, -2, 0.5], ml_dtypes.float8_e4m3fn)
+        with Fails(self, "INCOMPATIBLE", ".view(uint8)"):
+            model(given)
+        self.assertEqual(model(given.view(np.uint8)).tolist(), [1, -2, 0.5])
+
+    def test_none(self):
+        with Fails(self, "INVALID_ARGUMENT", '"x" is None'):
+            self.model(None)
+        with Fails(self, "INVALID_ARGUMENT", '"x" is None'):
+            self.model.run({"x": None})
+
+    def test_other_types(self):
+        for dtype in (np.float32, np.float16, np.int16):
+            with Fails(self, "INCOMPATIBLE", "ml_dtypes.bfloat16"):
+                self.model(np.ones((1, 3), dtype))
 
 
 try:

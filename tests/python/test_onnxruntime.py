@@ -214,6 +214,19 @@ class Sessions(unittest.TestCase):
         with self.assertRaises(state.InvalidGraph):
             onnxruntime.InferenceSession(helper.make_model(graph).SerializeToString())
 
+    def test_one_element_for_a_scalar(self):
+        from onnx import TensorProto, helper
+        x, s = (helper.make_tensor_value_info(name, TensorProto.INT64, dims) for name, dims in (("x", [3]), ("s", [])))
+        y = helper.make_tensor_value_info("y", TensorProto.INT64, [3])
+        graph = helper.make_graph([helper.make_node("Mul", ["x", "s"], ["y"])], "g", [x, s], [y])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+        session, x = onnxruntime.InferenceSession(model), np.arange(3)
+        for scalar in (np.array(5), np.array([5]), np.array([[5]])):
+            np.testing.assert_array_equal(session.run(None, {"x": x, "s": scalar})[0], [0, 5, 10])
+        for wrong in (np.array([5, 6]), None):
+            with self.assertRaises(onnxruntime.InvalidArgument):
+                session.run(None, {"x": x, "s": wrong})
+
     def test_targets(self):
         provider = ("BerthExecutionProvider", {"target": "toaster"})
         with self.assertRaisesRegex(onnxruntime.InvalidArgument, "toaster"):

@@ -165,6 +165,7 @@ class InferenceSession(Session):
         except BerthError as error:
             damaged = error.code == "INVALID_ARGUMENT" and not self._facts["is_whole"]
             raise InvalidProtobuf(error) if damaged else _errors.of_loading(error) from error
+        self._scalars = {port.name for port in self._model.inputs if port.shape == ()}
         self._output_places = {port.name: i for i, port in enumerate(self._model.outputs)}
 
     def _check_names(self, output_names, input_feed):
@@ -204,6 +205,9 @@ class InferenceSession(Session):
         if run_options is not None and run_options.terminate:
             raise _errors.Fail("Exiting due to terminate flag being set to true.")
         feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
+        for name in self._scalars & feed.keys():
+            if isinstance(feed[name], np.ndarray) and feed[name].size == 1:  # as ONNX Runtime takes it: [16000] for 16000
+                feed[name] = feed[name].reshape(())
         try:
             results = self._model._run_named(feed, watch=run_options)
         except BerthError as error:
