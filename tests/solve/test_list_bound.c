@@ -153,35 +153,44 @@ static double path_loads(berth_place_problem *p, double value) {
     return search.lower_bound;
 }
 
+// Chains of two nodes for one accelerator and a processor that takes any number at a time; times and
+// transfers are to be filled in.
+static berth_place_problem *make_pairs(uint32_t pairs) {
+    uint32_t nodes = 2 * pairs;
+    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
+    p->node_count = nodes;
+    p->edge_count = pairs;
+    p->kind_count = 2;
+    p->kinds = berth_arena_new_array(arena, berth_place_kind, 2);
+    p->kinds[0] = (berth_place_kind){"acc", 1, INFINITY, false};
+    p->kinds[1] = (berth_place_kind){"cpu", 1, INFINITY, true};
+    p->node_names = berth_arena_new_array(arena, const char *, nodes);
+    p->time = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
+    p->transfer = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
+    p->size_bytes = berth_arena_new_array(arena, double, nodes);
+    p->group = berth_arena_new_array(arena, uint32_t, nodes);
+    p->backward = berth_arena_new_array(arena, bool, nodes);
+    p->edge_from = berth_arena_new_array(arena, uint32_t, pairs);
+    p->edge_to = berth_arena_new_array(arena, uint32_t, pairs);
+    for (uint32_t v = 0; v < nodes; ++v) {
+        p->node_names[v] = "n";
+        p->group[v] = v;
+        if (v % 2 == 0) continue;
+        p->edge_from[v / 2] = v - 1;
+        p->edge_to[v / 2] = v;
+    }
+    return p;
+}
+
 // Five chains of two nodes, each 1 on the one accelerator and 4 on the processor, which takes any
 // number at a time. With a share x of everything on the accelerator, paths take 8 - 6 x and the
 // accelerator 10 x: 5 at x = 1/2, and nothing is below 5 for both, by symmetry. Paths alone say 2.
 static berth_status chains_body(void *user) {
     (void)user;
-    enum { CHAINS = 5, NODES = 2 * CHAINS };
-    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
-    p->node_count = NODES;
-    p->edge_count = CHAINS;
-    p->kind_count = 2;
-    p->kinds = berth_arena_new_array(arena, berth_place_kind, 2);
-    p->kinds[0] = (berth_place_kind){"acc", 1, INFINITY, false};
-    p->kinds[1] = (berth_place_kind){"cpu", 1, INFINITY, true};
-    p->node_names = berth_arena_new_array(arena, const char *, NODES);
-    p->time = berth_arena_new_array(arena, double, 2 * NODES);
-    p->transfer = berth_arena_new_array(arena, double, 2 * NODES);
-    p->size_bytes = berth_arena_new_array(arena, double, NODES);
-    p->group = berth_arena_new_array(arena, uint32_t, NODES);
-    p->backward = berth_arena_new_array(arena, bool, NODES);
-    p->edge_from = berth_arena_new_array(arena, uint32_t, CHAINS);
-    p->edge_to = berth_arena_new_array(arena, uint32_t, CHAINS);
-    for (uint32_t v = 0; v < NODES; ++v) {
-        p->node_names[v] = "n";
+    berth_place_problem *p = make_pairs(5);
+    for (uint32_t v = 0; v < p->node_count; ++v) {
         p->time[2 * (size_t)v] = 1;
         p->time[2 * (size_t)v + 1] = 4;
-        p->group[v] = v;
-        if (v % 2 == 0) continue;
-        p->edge_from[v / 2] = v - 1;
-        p->edge_to[v / 2] = v;
     }
     BERTH_TRY(berth_place_problem_finish(arena, p));
     double bound = path_loads(p, 8);
@@ -191,6 +200,58 @@ static berth_status chains_body(void *user) {
 
 Test(list_bound, paths_and_loads_by_hand) {
     run(chains_body, NULL);
+}
+
+// Pairs of nodes, the first 1 on the one accelerator and 10 on the processor, the second the other way
+// round; moving the first one's value takes 3. One pair takes 1 + 3 + 1. Five at once, x of the first
+// nodes on the accelerator and none of the second: paths 11 - 6 x, the link 15 x, the accelerator 5 x.
+// What of the second nodes is there as well changes none of the first two.
+static berth_status copies_body(void *user) {
+    (void)user;
+    static const double expected[] = {5, 55.0 / 7};
+    for (int many = 0; many < 2; ++many) {
+        uint32_t pairs = many ? 5 : 1, nodes = 2 * pairs;
+        berth_place_problem *p = make_pairs(pairs);
+        for (uint32_t v = 0; v < nodes; ++v) {
+            p->time[2 * (size_t)v] = v % 2 ? 10 : 1;
+            p->time[2 * (size_t)v + 1] = v % 2 ? 1 : 10;
+            p->transfer[2 * (size_t)v] = 3;
+        }
+        BERTH_TRY(berth_place_problem_finish(arena, p));
+        double bound = path_loads(p, 11);
+        cr_assert(bound <= expected[many] && bound > expected[many] * 0.99, "%g", bound);
+    }
+    return BERTH_OK;
+}
+
+Test(list_bound, copies_by_hand) {
+    run(copies_body, NULL);
+}
+
+// It ends with its share of the budget.
+static berth_status share_body(void *user) {
+    (void)user;
+    static const random_shape shape = {64, 64, 3, 2, 3, false, false, false};
+    berth_place_problem *p = random_placement(arena, 1, shape);
+    BERTH_TRY(berth_place_problem_finish(arena, p));
+    berth_place_options options = {.objective = BERTH_PLACE_LATENCY};
+    enum { LIMIT = 20000 };
+    for (int whole = 0; whole < 2; ++whole) {
+        berth_place_search search = {.problem = p,
+                                     .options = &options,
+                                     .arena = arena,
+                                     .best_value = 1000,
+                                     .node_limit = LIMIT};
+        berth_place__path_loads_bound(&search, whole ? 1 : 0.2);
+        cr_assert_gt(search.lower_bound, 0);
+        cr_assert(whole ? search.nodes > LIMIT / 2 : search.nodes < LIMIT / 4, "%llu",
+                  (unsigned long long)search.nodes);
+    }
+    return BERTH_OK;
+}
+
+Test(list_bound, paths_and_loads_end_with_their_share) {
+    run(share_body, NULL);
 }
 
 // Of both models, with groups, pins and kinds that differ.
@@ -205,6 +266,10 @@ static berth_status path_loads_holds_body(void *user) {
     for (uint64_t i = 0; i < 200; ++i) {
         berth_place_problem *p = random_placement(arena, i, shapes[i % 4]);
         p->one_subgraph = i / 4 % 2 == 1;
+        // Also where values of every kind cost something to move.
+        uint64_t state = i + 1;
+        for (uint32_t c = 0; i / 8 % 2 == 1 && c < p->node_count * p->kind_count; ++c)
+            p->transfer[c] = 0.25 * (double)(placement_random(&state) % 16);
         BERTH_TRY(berth_place_problem_finish(arena, p));
         double least = brute_force_placement(arena, p, BERTH_PLACE_LATENCY, false);
         if (isinf(least)) continue;

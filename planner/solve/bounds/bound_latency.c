@@ -24,7 +24,7 @@
 #include "planner/solve/bounds/path_loads.h"
 
 enum { MOST_NODES = 4096, MOST_CHAIN = 24, PRICES = 4, WORK_PER_NODE = 400 };
-static const double PATH_LOADS_SHARE = 0.1;  // of this strategy's budget
+static const double PATH_LOADS_SHARE = 0.2;  // of this strategy's budget
 #define ROUNDING 1e-11
 
 static bool before(const berth_solve__bounder *b, uint32_t ancestor, uint32_t node) {

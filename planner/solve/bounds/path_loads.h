@@ -10,6 +10,13 @@
 // by conditional gradients (Frank and Wolfe 1956) on a smooth maximum over all paths and loads, whose
 // weights the passes forwards and backwards over the graph give (Nesterov 2005). Every step's weights
 // are a bound by themselves, so it does not matter for correctness how far the steps come.
+//
+// Then once more with copies, where no value goes straight between devices. With x(v, k) of node v on
+// kind k, an edge from u to v takes at least the sum over k of transfer(u, k) |x(u, k) - x(v, k)| on a
+// path, and the links of kind k have to write and to read at least transfer(u, k) times the largest
+// x(u, k) - x(v, k), and the largest x(v, k) - x(u, k), over u's readers v. Both are exact for whole
+// nodes and convex, so their gradients, which move costs from one end of an edge to the other, keep the
+// sum above a bound. Copies between devices of one kind are not seen.
 #ifndef BERTH_PLANNER_SOLVE_BOUNDS_PATH_LOADS_H_
 #define BERTH_PLANNER_SOLVE_BOUNDS_PATH_LOADS_H_
 

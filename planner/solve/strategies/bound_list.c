@@ -14,7 +14,7 @@
 #include "planner/solve/strategies/strategies.h"
 
 enum { MOST_TARGETS = 16, MOST_PASSES = 4, MOST_CUTS = 24 };
-static const double PATH_LOADS_SHARE = 0.5;  // of this strategy's budget
+static const double PATH_LOADS_SHARE = 0.7;  // of this strategy's budget
 #define ROUNDING 1e-11                       // sums of the same figures in another order
 #define MOST_CELLS ((uint64_t)1 << 20)
 
