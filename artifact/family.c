@@ -80,6 +80,8 @@ static bool is_there(const berth_vm_variant *variant, const berth_vm_piece *piec
     case BERTH_PATCH_STEP_CONSTANT:
         return record < p->step_count && p->steps[record].kind == BERTH_STEP_DISPATCH &&
                index < p->kernels[p->steps[record].kernel].constant_count;
+    case BERTH_PATCH_CHECK_EXTENT:
+        return record < p->check_count && index < p->checks[record].width;
     default: return false;
     }
 }
@@ -162,6 +164,7 @@ typedef struct member {
     berth_kernel_binding **bindings;  // per kernel; NULL = those of the variant
     berth_program_step *steps;
     int64_t **constants;  // per step; the same
+    berth_program_check *checks;
 } member;
 
 #define COPY(arena, data, count) berth_arena_copy(arena, data, (count) * sizeof(*(data)))
@@ -201,6 +204,7 @@ static bool apply(member *m, const berth_vm_patch *patch, int64_t value, berth_a
     switch (patch->kind) {
     case BERTH_PATCH_TENSOR_DIM: m->tensors[record].dims[patch->index] = value; return true;
     case BERTH_PATCH_TENSOR_SIZE: m->tensors[record].size_bytes = (uint64_t)value; return true;
+    case BERTH_PATCH_CHECK_EXTENT: m->checks[record].extents[patch->index] = value; return true;
     case BERTH_PATCH_TENSOR_OFFSET: m->tensors[record].offset_bytes = (uint64_t)value; return true;
     case BERTH_PATCH_KERNEL_BINDING:
         bindings_of(m, record, arena)[patch->index].size_bytes = (uint64_t)value;
@@ -268,6 +272,7 @@ static void copy_program(member *m, const berth_program *held, berth_arena *aren
     m->tensors = COPY(arena, held->tensors, held->tensor_count);
     m->kernels = COPY(arena, held->kernels, held->kernel_count);
     m->steps = COPY(arena, held->steps, held->step_count);
+    m->checks = COPY(arena, held->checks, held->check_count);
     m->bindings = berth_arena_new_array(arena, berth_kernel_binding *, held->kernel_count + 1);
     m->constants = berth_arena_new_array(arena, int64_t *, held->step_count + 1);
 }
@@ -280,6 +285,7 @@ static berth_status finish_program(const member *m, const berth_program *held, b
     program->tensors = m->tensors;
     program->kernels = m->kernels;
     program->steps = m->steps;
+    program->checks = m->checks;
     *out_program = program;
     if (!fit_constants(program, held)) return BAD("a constant is larger than its bytes");
     fit_pools(program, m->pools);

@@ -58,6 +58,7 @@ typedef enum berth_patch_kind {
     BERTH_PATCH_KERNEL_SCRATCH,
     BERTH_PATCH_KERNEL_BINDING,  // size_bytes of binding `index`
     BERTH_PATCH_STEP_CONSTANT,   // constants[index]
+    BERTH_PATCH_CHECK_EXTENT,    // extents[index] of check `record`
     BERTH_PATCH_KINDS,
 } berth_patch_kind;
 

@@ -115,6 +115,11 @@ static const berth_file_field vm_family_fields[] = {U32(berth_file_vm_family, va
                                                     U32(berth_file_vm_family, word_count),
                                                     X64(berth_file_vm_family, words)};
 
+static const berth_file_field check_fields[] = {
+    TEXT(berth_program_check, node), U32(berth_program_check, tensor),
+    BOOL(berth_program_check, from_end), U32(berth_program_check, width),
+    X64S(berth_program_check, extents, BERTH_MAX_RANK)};
+
 // `required`: fields that every file has; those after them came later (file_form.h).
 #define FORM(name, fields, type, required)                                                         \
     { name, fields, sizeof(fields) / sizeof((fields)[0]), required, sizeof(type) }
@@ -145,6 +150,7 @@ static const berth_file_record_form forms[BERTH_SECTION_KINDS] = {
     [BERTH_SECTION_VM_TENSORS] = FORM("vm_tensors", vm_tensor_fields, berth_file_vm_tensor, 4),
     [BERTH_SECTION_VM_VARIANTS] = FORM("vm_variants", vm_variant_fields, berth_file_vm_variant, 2),
     [BERTH_SECTION_VM_FAMILIES] = FORM("vm_families", vm_family_fields, berth_file_vm_family, 3),
+    [BERTH_SECTION_CHECKS] = FORM("checks", check_fields, berth_program_check, 5),
 };
 
 const berth_file_record_form *berth_artifact__record_form(uint32_t kind) {
@@ -165,7 +171,7 @@ bool berth_artifact__section_known(uint32_t kind, bool *out_optional) {
 bool berth_artifact__section_ignorable(uint32_t kind) {
     return kind == BERTH_SECTION_PLACEMENTS || kind == BERTH_SECTION_ATTACHMENTS ||
            kind == BERTH_SECTION_VM_FAMILIES || kind == BERTH_SECTION_FALLBACKS ||
-           kind == BERTH_SECTION_SIGNATURE;
+           kind == BERTH_SECTION_SIGNATURE || kind == BERTH_SECTION_CHECKS;
 }
 
 uint32_t berth_artifact__field_bytes(const berth_file_field *field) {

@@ -33,7 +33,9 @@
 #endif
 
 #define BERTH_PROGRAM_MAGIC "BERTHPRG"
-#define BERTH_PROGRAM_VERSION 6u  // 6: stores (BERTH_POOL_STORE); with them, byte code
+// 6: stores (BERTH_POOL_STORE); with them, byte code. 7: families whose checks differ
+#define BERTH_PROGRAM_VERSION 7u
+#define BERTH_PROGRAM_WITH_STORES 6u
 #define BERTH_PROGRAM_OLDEST 5u
 #define BERTH_PROGRAM_FILE_ALIGNMENT 128u
 
@@ -87,6 +89,7 @@ typedef enum berth_file_section_kind {
     // Optional: variants that serve more shapes than their own (artifact/family.h). Who does not know it
     // has the variants.
     BERTH_SECTION_VM_FAMILIES = 22,
+    BERTH_SECTION_CHECKS = 23,      // optional: who does not know it takes all indices
     BERTH_SECTION_RECORD_KINDS,     // those before it hold records
     BERTH_SECTION_TEXTS = 32,       // NUL-terminated texts
     BERTH_SECTION_NUMBERS_32 = 33,  // bindings, waits

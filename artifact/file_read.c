@@ -561,7 +561,7 @@ static berth_status read_vm(const reader *r, berth_program *program) {
     const berth_file_vm_code *head = records;
     for (uint32_t kind = BERTH_SECTION_VM_FUNCTIONS; kind <= BERTH_SECTION_VM_PROGRAMS; ++kind)
         if (count == 0 && r->sections[kind].record_count &&
-            (kind < BERTH_SECTION_RECORD_KINDS || kind == BERTH_SECTION_VM_PROGRAMS))
+            (kind <= BERTH_SECTION_VM_FAMILIES || kind == BERTH_SECTION_VM_PROGRAMS))
             return BAD("a section of kind %u without byte code", kind);
     if (count == 0) return BERTH_OK;
     if (count != 1) return BAD("%u vm_code records", count);
@@ -608,6 +608,7 @@ static berth_status read_program(const reader *r, berth_program *program) {
     READ(BERTH_SECTION_TENSORS, tensors, tensor_count);
     READ(BERTH_SECTION_INPUTS, inputs, input_count);
     READ(BERTH_SECTION_OUTPUTS, outputs, output_count);
+    READ(BERTH_SECTION_CHECKS, checks, check_count);
     READ(BERTH_SECTION_EXECUTABLES, executables, executable_count);
     READ(BERTH_SECTION_PLACEMENTS, placements, placement_count);
     READ(BERTH_SECTION_ATTACHMENTS, attachments, attachment_count);

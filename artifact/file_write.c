@@ -359,6 +359,7 @@ static void put_sections(writer *w) {
     put_steps(w);
     put_records(w, BERTH_SECTION_PLACEMENTS, p->placements, p->placement_count);
     put_records(w, BERTH_SECTION_ATTACHMENTS, p->attachments, p->attachment_count);
+    put_records(w, BERTH_SECTION_CHECKS, p->checks, p->check_count);
     put_sharers(w);
     set_section(w, BERTH_SECTION_TEXTS, w->texts.data, w->text_offsets.count, w->texts.length);
     set_section(w, BERTH_SECTION_IMAGES, berth_strbuf_text(&w->images), p->executable_count,
@@ -411,8 +412,12 @@ typedef struct write_call {
 
 // The oldest version whose readers understand all of the program.
 static uint32_t version_of(const berth_program *program) {
+    for (uint32_t i = 0; program->vm && i < program->vm->family_count; ++i)
+        for (uint32_t k = 0; k < program->vm->families[i].header->patch_count; ++k)
+            if (program->vm->families[i].patches[k].kind == BERTH_PATCH_CHECK_EXTENT)
+                return BERTH_PROGRAM_VERSION;
     for (uint32_t i = 0; i < program->pool_count; ++i)
-        if (program->pools[i].usage == BERTH_POOL_STORE) return BERTH_PROGRAM_VERSION;
+        if (program->pools[i].usage == BERTH_POOL_STORE) return BERTH_PROGRAM_WITH_STORES;
     return BERTH_PROGRAM_OLDEST;
 }
 

@@ -120,6 +120,18 @@ typedef struct berth_program_io {
     uint32_t continues;
 } berth_program_io;
 
+// Indices that a run had, and what they index: element i of the tensor is below extents[i % width] and not
+// below zero or, where `from_end`, -extents[i % width]. Kernels stay inside their buffers whatever the indices
+// are; a run with others fails once its steps are done.
+typedef struct berth_program_check {
+    const char *node;  // "node \"pick\" (Gather)"
+    uint32_t
+        tensor;  // integers, row-major, in an IO pool, where steps leave them: an input, an output or of its own
+    bool from_end;
+    uint32_t width;
+    int64_t extents[BERTH_MAX_RANK];
+} berth_program_check;
+
 // An image of code for one kind of device.
 typedef struct berth_executable_image {
     const char *device_kind;
@@ -202,6 +214,8 @@ typedef struct berth_program {
     uint32_t input_count;
     const berth_program_io *outputs;
     uint32_t output_count;
+    const berth_program_check *checks;
+    uint32_t check_count;
     const berth_executable_image *executables;
     uint32_t executable_count;
     const berth_program_kernel *kernels;

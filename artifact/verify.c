@@ -452,6 +452,28 @@ static berth_status check_placements(const berth_program *program) {
     return BERTH_OK;
 }
 
+// They are only read, after the steps: what they overlap does not matter.
+static berth_status check_checks(const berth_program *program) {
+    for (uint32_t i = 0; i < program->check_count; ++i) {
+        const berth_program_check *check = &program->checks[i];
+        if (!check->node) return BAD("checks[%u].node: missing", i);
+        if (check->tensor >= program->tensor_count)
+            return BAD("checks[%u].tensor: %u of %u tensors", i, check->tensor,
+                       program->tensor_count);
+        const berth_program_tensor *tensor = &program->tensors[check->tensor];
+        if (*tensor->layout || !berth_dtype_is_integer(tensor->dtype) ||
+            program->pools[tensor->pool].usage != BERTH_POOL_IO)
+            return BAD("checks[%u]: tensors[%u] holds no row-major integers for the host", i,
+                       check->tensor);
+        if (check->width < 1 || check->width > BERTH_MAX_RANK)
+            return BAD("checks[%u].width: %u", i, check->width);
+        for (uint32_t k = 0; k < check->width; ++k)
+            if (check->extents[k] < 0)
+                return BAD("checks[%u].extents[%u]: %lld", i, k, (long long)check->extents[k]);
+    }
+    return BERTH_OK;
+}
+
 static bool is_relative_path(const char *name) {
     static const char allowed[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -487,6 +509,7 @@ static berth_status check_lists(const berth_program *program) {
     LIST(constants, constant_count);
     LIST(inputs, input_count);
     LIST(outputs, output_count);
+    LIST(checks, check_count);
     LIST(executables, executable_count);
     LIST(kernels, kernel_count);
     LIST(steps, step_count);
@@ -513,8 +536,9 @@ static berth_status check_lists(const berth_program *program) {
         return BAD("a program of executor \"%s\" %s byte code", program->executor,
                    vm ? "without" : "with");
     if (vm && (program->step_count || program->input_count || program->output_count ||
-               program->fallback_count))
-        return BAD("executor \"vm\": it has steps, inputs, outputs or fallbacks of its own");
+               program->check_count || program->fallback_count))
+        return BAD(
+            "executor \"vm\": it has steps, inputs, outputs, checks or fallbacks of its own");
     return BERTH_OK;
 }
 
@@ -525,6 +549,7 @@ static berth_status check_all(const berth_program *program, range *ranges) {
     for (uint32_t i = 0; i < program->tensor_count; ++i) BERTH_TRY(check_tensor(program, i));
     BERTH_TRY(check_constants(program, ranges));
     BERTH_TRY(check_io(program, ranges));
+    BERTH_TRY(check_checks(program));
     BERTH_TRY(check_executables(program));
     for (uint32_t i = 0; i < program->kernel_count; ++i) BERTH_TRY(check_kernel(program, i));
     for (uint32_t i = 0; i < program->step_count; ++i) BERTH_TRY(check_step(program, i, ranges));

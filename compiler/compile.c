@@ -13,6 +13,7 @@
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
 #include "compiler/passes/fuse.h"
+#include "compiler/passes/index_checks.h"
 #include "compiler/passes/inline.h"
 #include "compiler/passes/inline_tensor.h"
 #include "compiler/passes/integers.h"
@@ -255,6 +256,13 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     return BERTH_OK;
 }
 
+static berth_status run_check_indices(berth_module *module, berth_pass_context *context) {
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    berth_pass_check_indices(module, main, pipeline_of(context)->options->target);
+    return BERTH_OK;
+}
+
 static berth_status run_fuse(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
@@ -400,6 +408,11 @@ static const berth_pass pass_layout = {.name = "layout",
                                            "layouts of activations and weights per device",
                                        .run = run_layout,
                                        .requires = "plan-devices"};
+static const berth_pass pass_check_indices = {
+    .name = "check-indices",
+    .description = "find indices that the host must look at after a run",
+    .run = run_check_indices,
+    .requires = "plan-devices"};
 static const berth_pass pass_fuse = {
     .name = "fuse", .description = "group operations into primitive functions", .run = run_fuse};
 static const berth_pass pass_parts = {.name = "find-parts",
@@ -427,11 +440,11 @@ static const berth_pass pass_package = {
     .again = true};
 
 // The pipeline, NULL-terminated: what is built in, and what plug-ins register in between.
-enum { built_in_passes = 16 };
+enum { built_in_passes = 17 };
 static const berth_pass *pipeline_passes[built_in_passes + BERTH_EXTEND_MAX + 1] = {
-    &pass_names,    &pass_fold,   &pass_integers, &pass_simplify, &pass_patches, &pass_expose,
-    &pass_parallel, &pass_plan,   &pass_inline,   &pass_layout,   &pass_fuse,    &pass_parts,
-    &pass_lower,    &pass_scopes, &pass_schedule, &pass_package};
+    &pass_names,    &pass_fold,  &pass_integers, &pass_simplify, &pass_patches,       &pass_expose,
+    &pass_parallel, &pass_plan,  &pass_inline,   &pass_layout,   &pass_check_indices, &pass_fuse,
+    &pass_parts,    &pass_lower, &pass_scopes,   &pass_schedule, &pass_package};
 // Per pass: the built-in one that it runs after; NULL for that itself.
 static const berth_pass *pipeline_after[built_in_passes + BERTH_EXTEND_MAX + 1];
 

@@ -343,7 +343,7 @@ berth_status berth_executor__run_once(berth_session *session, int64_t timeout_ns
     if (!status) {
         session->submitted_runs++;
         session->run_count++;
-        return BERTH_OK;
+        return berth_executor__check_indices(session);
     }
     session->broken = true;
     berth_code code = berth_status_code(status);

@@ -204,6 +204,11 @@ static berth_status make_tensors(berth_session *session) {
         for (uint32_t b = 0; b < count; ++b)
             BERTH_TRY(make_tensor(session, step->bindings[b], step->device));
     }
+    for (uint32_t i = 0; i < program->check_count; ++i) {
+        uint32_t tensor = program->checks[i].tensor;
+        BERTH_TRY(
+            make_tensor(session, tensor, program->pools[program->tensors[tensor].pool].device));
+    }
     return BERTH_OK;
 }
 

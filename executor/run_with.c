@@ -253,7 +253,7 @@ berth_status berth_executor__run_with_once(berth_session *session, const berth_t
     bool moved = move_out(session, callers);
     berth_status status = berth_executor__run_once(session, timeout_ns);
     // What a failed run left going must not touch the caller's memory any more.
-    if (status && moved) berth_executor__close_queues(session);
+    if (status && moved && session->broken) berth_executor__close_queues(session);
     move_back(session, callers, status == BERTH_OK);
     return status;
 }

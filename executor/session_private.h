@@ -119,6 +119,10 @@ BERTH_MUST_USE berth_status berth_executor__open_plan(berth_allocator allocator,
                                                       const berth_session_options *options,
                                                       berth_session **out_session);
 
+// index_check.c. What the program has the host look at after a run. Errors: OUT_OF_RANGE with the node and
+// the index.
+BERTH_MUST_USE berth_status berth_executor__check_indices(const berth_session *session);
+
 // fallback.c. Opens the first plan, from number `plan` on, whose devices are here and not `lost` (NULL =
 // none is). `why`: what kept earlier ones from running, taken over.
 BERTH_MUST_USE berth_status berth_executor__open_first(

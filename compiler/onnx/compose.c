@@ -1,4 +1,5 @@
 #include "compiler/onnx/compose.h"
+#include "compiler/passes/index_checks.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -250,10 +251,22 @@ berth_value_id onnx_sliced(onnx_compose *c, berth_value_id value, int64_t axis, 
     return onnx_make(c, BERTH_OP_SLICE, inputs, 5);
 }
 
-berth_value_id onnx_gathered(onnx_compose *c, berth_value_id value, berth_value_id indices,
-                             int64_t axis) {
+static onnx_made start_gather(onnx_compose *c, berth_value_id value, berth_value_id indices,
+                              int64_t axis) {
     onnx_made made = onnx_start(c, BERTH_OP_GATHER, (berth_value_id[]){value, indices}, 2, 1);
     onnx_set_int(made, "axis", axis);
+    return made;
+}
+
+berth_value_id onnx_picked(onnx_compose *c, berth_value_id value, berth_value_id indices,
+                           int64_t axis) {
+    return onnx_finish(start_gather(c, value, indices, axis));
+}
+
+berth_value_id onnx_gathered(onnx_compose *c, berth_value_id value, berth_value_id indices,
+                             int64_t axis) {
+    onnx_made made = start_gather(c, value, indices, axis);
+    onnx_set_int(made, BERTH_ATTR_IN_RANGE, 1);
     return onnx_finish(made);
 }
 

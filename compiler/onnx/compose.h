@@ -94,6 +94,10 @@ berth_value_id onnx_concatenated(onnx_compose *c, const berth_value_id *values, 
 // Elements [begin, end) of an axis, as ONNX's Slice; INT64_MAX for the end is the end of the axis.
 berth_value_id onnx_sliced(onnx_compose *c, berth_value_id value, int64_t axis, int64_t begin,
                            int64_t end, int64_t step);
+// Elements of an axis at indices that a model gives: a run fails where they are out of range.
+berth_value_id onnx_picked(onnx_compose *c, berth_value_id value, berth_value_id indices,
+                           int64_t axis);
+// The same at indices that the composition made, none of which is out of range.
 berth_value_id onnx_gathered(onnx_compose *c, berth_value_id value, berth_value_id indices,
                              int64_t axis);
 berth_value_id onnx_reduced(onnx_compose *c, berth_op_kind kind, berth_value_id value,

@@ -4,6 +4,7 @@
 
 #include "compiler/onnx/attention.h"
 #include "compiler/onnx/ops.h"
+#include "compiler/passes/index_checks.h"
 
 // An element type of ONNX that is a float; NONE for 0.
 static berth_dtype float_type(onnx_compose *c, const char *name, int64_t fallback) {
@@ -177,7 +178,7 @@ berth_status onnx_build_rotary_embedding(onnx_call *call) {
     for (int i = 0; i < 2; ++i) {
         onnx_compose_want_rank(&c, tables[i], "a table of cosines or sines",
                                places == BERTH_NONE ? 3 : 2, places == BERTH_NONE ? 3 : 2);
-        if (places != BERTH_NONE) tables[i] = onnx_gathered(&c, tables[i], places, 0);
+        if (places != BERTH_NONE) tables[i] = onnx_picked(&c, tables[i], places, 0);
         tables[i] = onnx_unsqueezed(&c, tables[i], 2);
     }
     if (flat) {
@@ -296,6 +297,7 @@ berth_status onnx_build_tensor_scatter(onnx_call *call) {
     onnx_made taken =
         onnx_start(&c, BERTH_OP_GATHER_ELEMENTS, (berth_value_id[]){update, index}, 2, 1);
     onnx_set_int(taken, "axis", axis);
+    onnx_set_int(taken, BERTH_ATTR_IN_RANGE, 1);
     onnx_compose_output(&c, 0, onnx_where(&c, comes, onnx_finish(taken), cache));
     return c.status;
 }

@@ -178,10 +178,10 @@ berth_status onnx_build_ms_embed_norm(onnx_call *call) {
                           "segment_ids and segment_embedding must be given together");
     berth_value_id places = given;
     if (given == BERTH_NONE) places = onnx_counting(&c, onnx_extent_of(&c, ids, 1));
-    berth_value_id sum = onnx_gathered(&c, onnx_compose_input(&c, 2), ids, 0);
-    sum = onnx_add(&c, sum, onnx_gathered(&c, onnx_compose_input(&c, 3), places, 0));
+    berth_value_id sum = onnx_picked(&c, onnx_compose_input(&c, 2), ids, 0);
+    sum = onnx_add(&c, sum, onnx_picked(&c, onnx_compose_input(&c, 3), places, 0));
     if (segments != BERTH_NONE)
-        sum = onnx_add(&c, sum, onnx_gathered(&c, onnx_compose_input(&c, 4), segments, 0));
+        sum = onnx_add(&c, sum, onnx_picked(&c, onnx_compose_input(&c, 4), segments, 0));
     onnx_compose_output(&c, 0,
                         layer_norm(&c, sum, onnx_compose_input(&c, 5), onnx_compose_input(&c, 6),
                                    onnx_call_float(call, "epsilon", 1e-12)));

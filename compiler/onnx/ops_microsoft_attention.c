@@ -30,7 +30,7 @@ berth_status onnx_build_ms_rotary_embedding(onnx_call *call) {
             &c, onnx_add(&c, places, onnx_counting(&c, onnx_extent_of(&c, x, 1))), 0);
     berth_value_id tables[2];
     for (uint32_t i = 0; i < 2; ++i) {
-        tables[i] = onnx_gathered(&c, onnx_compose_input(&c, 2 + i), places, 0);
+        tables[i] = onnx_picked(&c, onnx_compose_input(&c, 2 + i), places, 0);
         tables[i] = onnx_unsqueezed(&c, tables[i], 2);
     }
     x = onnx_rotated(&c, x, tables[0], tables[1], rotated ? rotated : 2 * half,
@@ -203,9 +203,12 @@ static berth_value_id turned(onnx_compose *c, berth_value_id x, berth_value_id o
         places = onnx_unsqueezed(c, places, 0);
     }
     int64_t half = onnx_compose_known_extent(c, onnx_compose_input(c, 7), "cos_cache", 1);
-    for (uint32_t i = 0; i < 2; ++i)
-        tables[i] =
-            onnx_unsqueezed(c, onnx_gathered(c, onnx_compose_input(c, 7 + i), places, 0), 2);
+    for (uint32_t i = 0; i < 2; ++i) {
+        berth_value_id table = onnx_compose_input(c, 7 + i);
+        table = given == BERTH_NONE ? onnx_gathered(c, table, places, 0)
+                                    : onnx_picked(c, table, places, 0);
+        tables[i] = onnx_unsqueezed(c, table, 2);
+    }
     x = onnx_transposed(c, x, (int64_t[]){0, 2, 1, 3}, 4);
     x = onnx_rotated(c, x, tables[0], tables[1], 2 * half,
                      onnx_call_int(c->call, "rotary_interleaved", 0) != 0);

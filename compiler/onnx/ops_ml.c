@@ -86,7 +86,7 @@ berth_status onnx_build_ml_array_feature_extractor(onnx_call *call) {
     berth_value_id x = onnx_compose_input(&c, 0);
     berth_value_id indices = onnx_reshaped(&c, onnx_compose_input(&c, 1), (int64_t[]){-1}, 1);
     if (onnx_compose_rank(&c, x) == 1) x = onnx_unsqueezed(&c, x, 0);
-    onnx_compose_output(&c, 0, onnx_gathered(&c, x, indices, -1));
+    onnx_compose_output(&c, 0, onnx_picked(&c, x, indices, -1));
     return c.status;
 }
 

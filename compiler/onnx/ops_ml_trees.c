@@ -6,6 +6,7 @@
 
 #include "compiler/onnx/compose.h"
 #include "compiler/onnx/ops.h"
+#include "compiler/passes/index_checks.h"
 
 enum { most_nodes = 1 << 22, most_weights = 1 << 26 };
 
@@ -128,6 +129,7 @@ static berth_value_id step_down(onnx_compose *c, const walk *w, berth_value_id n
         onnx_start(c, BERTH_OP_GATHER_ELEMENTS,
                    (berth_value_id[]){w->x, onnx_gathered(c, w->feature, node, 0)}, 2, 1);
     onnx_set_int(picked, "axis", 1);
+    onnx_set_int(picked, BERTH_ATTR_IN_RANGE, 1);
     berth_value_id x = onnx_finish(picked), split = onnx_gathered(c, w->split, node, 0);
     berth_value_id goes = BERTH_NONE, mode = BERTH_NONE;
     for (int m = 0; m < MODE_COUNT; ++m) {

@@ -5,6 +5,7 @@
 #include "compiler/package/fit_budget.h"
 #include "compiler/passes/append.h"
 #include "compiler/passes/concat.h"
+#include "compiler/passes/index_checks.h"
 #include "ir/layout.h"
 #include "target/virtual_device.h"
 
@@ -452,6 +453,23 @@ static berth_status make_outputs(berth_packager *p, const char *const *names,
     return BERTH_OK;
 }
 
+// Indices to look at after a run: where the host has them.
+static void make_checks(berth_packager *p, const berth_index_checks *held,
+                        const berth_program_io *outputs, berth_program *program) {
+    const berth_region *root = &graph_of(p)->regions.data[0];
+    berth_program_check *checks =
+        berth_arena_copy(p->arena, held->checks, held->count * sizeof(*checks));
+    for (uint32_t i = 0; i < held->count; ++i) {
+        int64_t source = held->sources[i];
+        checks[i].tensor = source < 0
+                               ? *tensor_slot(p, root->params.data[-1 - source], host_place(p))
+                               : outputs[source].tensor;
+    }
+    program->checks = checks;
+    program->check_count = held->count;
+    program->output_count = held->result_count;
+}
+
 // ---- the program --------------------------------------------------------------------------------
 
 static void describe_devices(const berth_packager *p, berth_program *program) {
@@ -608,9 +626,11 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     program->input_count = graph_of(p)->regions.data[0].params.count;
     BERTH_TRY(make_steps(p));
     berth_program_io *outputs = NULL;
+    berth_index_checks checks;
+    BERTH_TRY(berth_index_checks_of(module, main, arena, &checks));
     BERTH_TRY(make_outputs(p, output_names(p), &outputs));
     program->outputs = outputs;
-    program->output_count = graph_of(p)->regions.data[0].results.count;
+    make_checks(p, &checks, outputs, program);
     BERTH_TRY(berth_packager__share_memory(p));
     BERTH_TRY(plan_memory(p));
     BERTH_TRY(keep_used(p, program));

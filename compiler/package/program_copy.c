@@ -84,6 +84,12 @@ static void copy_steps(const copier *c, berth_program *p) {
     p->steps = steps;
 }
 
+static const berth_program_check *copy_checks(const copier *c, const berth_program *p) {
+    berth_program_check *checks = COPY_LIST(c, p->checks, p->check_count);
+    for (uint32_t i = 0; i < p->check_count; ++i) checks[i].node = text(c, checks[i].node);
+    return checks;
+}
+
 static void copy_reports(const copier *c, berth_program *p) {
     berth_program_placement *placements = COPY_LIST(c, p->placements, p->placement_count);
     berth_program_attachment *attachments = COPY_LIST(c, p->attachments, p->attachment_count);
@@ -118,6 +124,7 @@ const berth_program *berth_program_copy(const berth_program *program, const bert
     copy_memory(&c, p);
     p->inputs = copy_io(&c, p->inputs, p->input_count);
     p->outputs = copy_io(&c, p->outputs, p->output_count);
+    p->checks = copy_checks(&c, p);
     copy_code(&c, p);
     copy_steps(&c, p);
     copy_reports(&c, p);

@@ -120,6 +120,18 @@ static void scan_steps(finder *f, scan *s, const berth_program *p) {
     }
 }
 
+static void scan_checks(finder *f, scan *s, const berth_program *p) {
+    ADD_FORM(s, p->check_count);
+    for (uint32_t i = 0; i < p->check_count; ++i) {
+        const berth_program_check *check = &p->checks[i];
+        uint32_t facts[] = {check->tensor, check->from_end, check->width};
+        ADD_FORM(s, facts);
+        add_text(s, check->node);
+        for (uint32_t k = 0; k < check->width; ++k)
+            add_number(f, s, BERTH_PATCH_CHECK_EXTENT, i, k, check->extents[k]);
+    }
+}
+
 static bool is_shape(const berth_tensor *tensor) {
     return tensor->data && (tensor->dtype == BERTH_DTYPE_I64 || tensor->dtype == BERTH_DTYPE_I32);
 }
@@ -152,6 +164,7 @@ static void scan_program(finder *f, scan *s, const berth_program *p) {
     scan_io(s, p->outputs, p->output_count);
     scan_code(f, s, p);
     scan_steps(f, s, p);
+    scan_checks(f, s, p);
 }
 
 static void scan_variant(finder *f, uint32_t index) {

@@ -32,9 +32,10 @@ static void add_quantity(berth_strbuf *out, const berth_vm_family *family, uint3
 static void add_patch(berth_strbuf *out, const berth_vm_family *family,
                       const berth_vm_patch *patch) {
     static const char *const records[] = {"inputs",  "results", "tensors", "tensors", "tensors",
-                                          "kernels", "kernels", "kernels", "steps"};
+                                          "kernels", "kernels", "kernels", "steps",   "checks"};
     static const char *const fields[] = {
-        "", "", "dims", "size_bytes", "offset_bytes", "groups", "scratch", "bindings", "constants"};
+        "",       "",        "dims",     "size_bytes", "offset_bytes",
+        "groups", "scratch", "bindings", "constants",  "extents"};
     berth_strbuf_addf(out, "    %s[%u].", records[patch->kind], patch->record);
     if (patch->kind <= BERTH_PATCH_RESULT) {
         bool is_dim = patch->index < BERTH_FAMILY_ELEMENTS;

@@ -233,6 +233,24 @@ static void make_attachments(maker *m) {
     m->program->attachment_count = count;
 }
 
+static void make_checks(maker *m) {
+    berth_program *p = m->program;
+    berth_program_check *checks =
+        berth_arena_new_array(m->arena, berth_program_check, p->tensor_count);
+    for (uint32_t i = 0; i < p->tensor_count; ++i) {
+        const berth_program_tensor *tensor = &p->tensors[i];
+        berth_program_check *check = &checks[p->check_count];
+        if (p->pools[tensor->pool].usage != BERTH_POOL_IO || *tensor->layout ||
+            !berth_dtype_is_integer(tensor->dtype) || pick(m, 2))
+            continue;
+        *check = (berth_program_check){
+            name_of(m, "pick", i), i, pick(m, 2) == 1, 1 + pick(m, BERTH_MAX_RANK), {0}};
+        for (uint32_t k = 0; k < check->width; ++k) check->extents[k] = pick(m, 1000);
+        p->check_count++;
+    }
+    p->checks = checks;
+}
+
 static void make_placements(maker *m) {
     uint32_t count = pick(m, 4);
     berth_program_placement *placements =
@@ -265,6 +283,7 @@ berth_program *random_program(berth_arena *arena, uint64_t seed) {
     berth_program_step *steps = berth_arena_new_array(arena, berth_program_step, p->step_count);
     for (uint32_t i = 0; i < p->step_count; ++i) make_step(&m, steps, i);
     p->steps = steps;
+    make_checks(&m);
     make_placements(&m);
     make_attachments(&m);
     return p;
@@ -346,6 +365,17 @@ static const char *code_difference(const berth_program *a, const berth_program *
     return NULL;
 }
 
+static const char *check_difference(const berth_program *a, const berth_program *b) {
+    for (uint32_t i = 0; i < a->check_count; ++i) {
+        const berth_program_check *x = &a->checks[i], *y = &b->checks[i];
+        SAME_TEXT(x->node, y->node, "check node");
+        SAME(x->tensor == y->tensor && x->from_end == y->from_end && x->width == y->width &&
+                 same_bytes(x->extents, y->extents, sizeof(x->extents)),
+             "check");
+    }
+    return NULL;
+}
+
 static const char *step_difference(const berth_program *a, const berth_program *b) {
     for (uint32_t i = 0; i < a->step_count; ++i) {
         const berth_program_step *x = &a->steps[i], *y = &b->steps[i];
@@ -372,7 +402,8 @@ const char *program_difference(const berth_program *a, const berth_program *b) {
              a->input_count == b->input_count && a->output_count == b->output_count &&
              a->executable_count == b->executable_count && a->kernel_count == b->kernel_count &&
              a->step_count == b->step_count && a->placement_count == b->placement_count &&
-             a->queue_count == b->queue_count && a->attachment_count == b->attachment_count,
+             a->queue_count == b->queue_count && a->attachment_count == b->attachment_count &&
+             a->check_count == b->check_count,
          "counts");
     SAME_TEXT(a->name, b->name, "name");
     SAME_TEXT(a->target_json, b->target_json, "target");
@@ -403,6 +434,7 @@ const char *program_difference(const berth_program *a, const berth_program *b) {
     }
     const char *difference = memory_difference(a, b);
     if (!difference) difference = io_difference(a->inputs, b->inputs, a->input_count);
+    if (!difference) difference = check_difference(a, b);
     if (!difference) difference = io_difference(a->outputs, b->outputs, a->output_count);
     if (!difference) difference = code_difference(a, b);
     return difference ? difference : step_difference(a, b);

@@ -20,6 +20,7 @@ typedef struct sample {
     berth_program_step steps[4];
     berth_program_placement placements[1];
     berth_program_attachment attachments[1];
+    berth_program_check check;
     uint32_t bindings[4][3];
     uint32_t waits[4][2];
     int64_t constant_values[1];
@@ -129,7 +130,11 @@ static void make_sample(sample *s) {
                                  .placements = s->placements,
                                  .placement_count = 1,
                                  .attachments = s->attachments,
-                                 .attachment_count = 1};
+                                 .attachment_count = 1,
+                                 .checks = &s->check,
+                                 .check_count = 1};
+    s->tensors[1].dtype = BERTH_DTYPE_I32;
+    s->check = (berth_program_check){"pick", 1, true, 2, {3, 4}};
 }
 
 Test(artifact_verify, the_sample_is_valid) {
@@ -291,6 +296,14 @@ Test(artifact_verify, copies_read_stores) {
     X(s.tensors[2].layout = "x", "outputs[0]: layout")                                             \
     X((s.tensors[2].offset_bytes = 0, s.tensors[2].dims[0] = 1, s.tensors[2].size_bytes = 12),     \
       "inputs and outputs: the bytes")                                                             \
+    X(s.check.node = NULL, "checks[0].node: missing")                                              \
+    X(s.check.tensor = 7, "checks[0].tensor: 7 of 7 tensors")                                      \
+    X(s.check.tensor = 5, "checks[0]: tensors[5] holds no row-major integers")                     \
+    X(s.tensors[1].dtype = BERTH_DTYPE_F32, "checks[0]: tensors[1] holds no row-major integers")   \
+    X(s.check.width = 0, "checks[0].width: 0")                                                     \
+    X(s.check.width = BERTH_MAX_RANK + 1, "checks[0].width")                                       \
+    X(s.check.extents[1] = -1, "checks[0].extents[1]: -1")                                         \
+    X(s.program.checks = NULL, "checks: missing")                                                  \
     X(s.images[0].format = "", "executables[0].format")                                            \
     X(s.images[1].data = NULL, "executables[1].data")                                              \
     X(s.kernels[1].executable = 2, "kernels[1].executable")                                        \

@@ -187,7 +187,7 @@ Test(artifact_vm_file, rules) {
     const berth_program *list[] = {p->vm->variants[0].program};
     changed.fallbacks = list;
     changed.fallback_count = 1;
-    assert_refused(&changed, "has steps, inputs, outputs or fallbacks of its own");
+    assert_refused(&changed, "has steps, inputs, outputs, checks or fallbacks of its own");
 }
 
 // Data of byte code that the program's constants do not have is not lost silently.
