@@ -5,12 +5,17 @@
 #include "ir/infer.h"
 
 #define DEFAULT_MAX_RESULT_BYTES ((uint64_t)64 << 20)
+// A result above this that is many times its operands (a mask of tokens by tokens, of every batch) costs more to
+// evaluate and to keep, for each shape, than a kernel that computes it where it is used.
+#define MAX_GROWN_BYTES ((uint64_t)1 << 20)
+#define MAX_GROWTH 8
 
 typedef struct folder {
     berth_module *module;
     berth_func_id function;
     berth_graph *graph;
     uint64_t max_result_bytes;
+    uint64_t max_grown_bytes;
     bool keep_quantized;
     berth_log log;
     uint32_t wrong_declarations;
@@ -76,7 +81,16 @@ static bool small_enough(const folder *f, const berth_op *op) {
         if (berth_type_is_static(berth_type_get(f->module, type)))
             written += berth_type_size_bytes(f->module, type);
     }
+    if (written > f->max_grown_bytes && written / MAX_GROWTH > read) return false;
     return written <= f->max_result_bytes || written <= read;
+}
+
+// Where results have shapes that only values tell, what they come from is worth evaluating at any size: shapes
+// become static.
+static bool has_data_dependent_shapes(const berth_graph *graph) {
+    for (uint32_t i = 0; i < graph->ops.count; ++i)
+        if (berth_op_has(graph->ops.data[i].kind, BERTH_TRAIT_DATA_DEPENDENT)) return true;
+    return false;
 }
 
 // Weights that another pass may want as integers (integers.h).
@@ -251,6 +265,7 @@ berth_status berth_pass_fold(berth_module *module, berth_func_id function,
                                  function);
     f.max_result_bytes =
         options && options->max_result_bytes ? options->max_result_bytes : DEFAULT_MAX_RESULT_BYTES;
+    f.max_grown_bytes = has_data_dependent_shapes(f.graph) ? f.max_result_bytes : MAX_GROWN_BYTES;
     if (options) {
         f.log = options->log;
         f.keep_quantized = options->keep_quantized;
