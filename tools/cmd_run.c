@@ -62,7 +62,10 @@ static const struct argp_option options[] = {
     {"trace", key_trace, "FILE", 0, "Write a trace of the last run for Perfetto (ui.perfetto.dev)",
      0},
     {"profile", key_profile, NULL, 0,
-     "Show the time of every kernel and copy, the mean over the timed runs, longest first", 0},
+     "Show every kernel and copy, longest first: time (the mean over the timed runs), what its "
+     "device waited for it, "
+     "the share of the device's peak (target, f32), shape",
+     0},
     {"require", key_require, "DEVICE,...", 0,
      "Fail when any operation runs elsewhere, or nothing on one of them", 0},
     {"require-signature", key_require_signature, "KEY", 0,
@@ -147,18 +150,26 @@ static void say_fallback(void *user, const char *message) {
     berth_cli_message("warning", message);
 }
 
+static berth_status begin_profile(run_state *s) {
+    if (!s->command.profile) return BERTH_OK;
+    const berth_program *plan =
+        s->plan ? berth_program_fallback(s->program, s->plan - 1) : s->program;
+    return berth_run_profile_make(s->command.cli.arena, s->session, berth_program_target(plan),
+                                  &s->profile);
+}
+
 static berth_status run_all(run_state *s) {
     uint64_t repeat = s->command.repeat;
     s->latency_ms = berth_arena_new_array(s->command.cli.arena, double, repeat);
     for (uint64_t i = 0; i < s->command.warmup; ++i) BERTH_TRY(berth_session_run(s->session, -1));
     follow_plan(s);
-    s->profile = berth_run_profile_make(s->command.cli.arena, s->session);
+    BERTH_TRY(begin_profile(s));
     for (uint64_t i = 0; i < repeat; ++i) {
         int64_t start_ns = berth_clock_ns();
         BERTH_TRY(berth_session_run(s->session, -1));
         s->latency_ms[i] = (double)(berth_clock_ns() - start_ns) / 1e6;
         if (follow_plan(s))  // a device was lost: the steps are others from here on
-            s->profile = berth_run_profile_make(s->command.cli.arena, s->session);
+            BERTH_TRY(begin_profile(s));
         if (s->command.profile) BERTH_TRY(berth_run_profile_add(&s->profile, s->session));
     }
     berth_latency_sort(s->latency_ms, repeat);

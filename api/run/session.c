@@ -119,6 +119,23 @@ uint32_t berth_session_step_count(const berth_session *session) {
     return berth_session_program_in_use(session)->step_count;
 }
 
+// What a step writes, without data.
+static berth_tensor result_of(const berth_program *program, const berth_program_step *step) {
+    berth_tensor result = {.rank = -1};
+    const berth_program_kernel *kernel =
+        step->kind == BERTH_STEP_DISPATCH ? &program->kernels[step->kernel] : NULL;
+    uint32_t at = kernel ? 0 : 1;  // of a copy the destination
+    while (kernel && at < kernel->binding_count &&
+           !(kernel->bindings[at].access & BERTH_ACCESS_WRITE))
+        ++at;
+    if (kernel && at == kernel->binding_count) return result;
+    const berth_program_tensor *tensor = &program->tensors[step->bindings[at]];
+    result.dtype = tensor->dtype;
+    result.rank = tensor->rank;
+    memcpy(result.dims, tensor->dims, sizeof(result.dims));
+    return result;
+}
+
 berth_status berth_session_get_step(berth_session *session, uint32_t index,
                                     berth_step_facts *out_facts, size_t size_bytes) {
     berth_session_report report;
@@ -138,7 +155,8 @@ berth_status berth_session_get_step(berth_session *session, uint32_t index,
                                     .duration_ns = step->end_ns - step->start_ns,
                                     .is_copy = step->is_copy,
                                     .flops = kernel ? kernel->flops : 0,
-                                    .bytes = kernel ? kernel->bytes : (double)step->copied_bytes};
+                                    .bytes = kernel ? kernel->bytes : (double)step->copied_bytes,
+                                    .result = result_of(program, planned)};
     if (size_bytes < sizeof(facts.name) || size_bytes > sizeof(facts))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "a step's facts have %zu bytes in this version, not %zu",

@@ -182,6 +182,8 @@ typedef struct berth_step_facts {
     int is_copy;            // not 0: a copy, not a kernel
     double flops;           // of a kernel, as the compiler estimates them
     double bytes;           // that a kernel reads and writes at least once; of a copy, copied
+    // What it makes, the first where it is several: without data, of rank -1 where that is unknown.
+    berth_tensor result;
 } berth_step_facts;
 
 BERTH_API uint32_t berth_session_step_count(const berth_session *session);

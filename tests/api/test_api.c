@@ -474,6 +474,13 @@ Test(api, session_settings) {
         cr_assert_geq(step.start_ns, before_ns, "steps of one queue follow each other");
         cr_assert_geq(step.duration_ns, 0);
         before_ns = step.start_ns + step.duration_ns;
+        const berth_tensor *result = &step.result;
+        if (strcmp(step.op, "Gemm") == 0)
+            cr_assert(result->dtype == BERTH_DTYPE_F32 && result->rank == 2 &&
+                      result->dims[0] == 1 && result->dims[1] == 10);
+        if (strncmp(step.name, "pool1", 5) == 0)
+            cr_assert(result->rank == 4 && result->dims[1] == 16 && result->dims[3] == 4);
+        cr_assert_null(result->data);
     }
     berth_step_facts step;
     uint32_t count = berth_session_step_count(session);

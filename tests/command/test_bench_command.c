@@ -116,22 +116,81 @@ Test(bench_command, profile) {
     cr_assert_eq(json_array_size(rows),
                  (size_t)(number(device, "kernels") + number(device, "copies")));
     double share = 0, before_ms = INFINITY;
+    double busy_ms = 0, wait_ms = 0, run_ms = 0;
     bool has_convolution = false;
     for (size_t i = 0; i < json_array_size(rows); ++i) {
         row = json_array_get(rows, i);
         share += number(row, "share");
         cr_assert_leq(number(row, "ms"), before_ms, "longest first");
         before_ms = number(row, "ms");
+        busy_ms += number(row, "ms");
+        wait_ms += number(row, "wait_ms");
+        if (i == 0) run_ms = number(row, "ms") / number(row, "share");
         cr_assert_str_eq(json_string_value(json_object_get(row, "device")), "cpu:0");
         has_convolution |= strstr(json_string_value(json_object_get(row, "step")), "conv1") != NULL;
     }
     cr_assert(has_convolution);
     cr_assert_gt(share, 0);
     cr_assert_leq(share, 1);
+    cr_assert_geq(wait_ms, 0);
+    cr_assert_leq(busy_ms + wait_ms, run_ms * 1.0001,
+                  "a device works or waits, from the first step's wait to the last one's end");
     json_decref(json);
-    cr_assert(strstr(berth_run("run " DIGITS " --profile --quiet")->out, "GFLOP/s"));
     json = berth_run_json("run " DIGITS " --format=json");
     cr_assert_null(json_object_get(json, "profile"));
+    json_decref(json);
+}
+
+// What one device makes, and how near it comes to a peak that is known: that of its target.
+Test(bench_command, profile_shapes_and_peaks) {
+    json_t *json = berth_run_json("run " DIGITS " --repeat 5 --profile --format=json --dim batch=3 "
+                                  "--target 'cpu -peak_flops.f32=5e10'");
+    json_t *row = NULL;
+    size_t i = 0;
+    int seen = 0;
+    json_array_foreach(json_object_get(json, "profile"), i, row) {
+        const char *op = json_string_value(json_object_get(row, "op"));
+        json_t *shape = json_object_get(row, "shape"), *of_peak = json_object_get(row, "of_peak");
+        cr_assert_eq(json_integer_value(json_array_get(shape, 0)), 3);
+        if (strcmp(op, "Gemm") == 0) {
+            cr_assert_eq(json_array_size(shape), 2);
+            cr_assert_eq(json_integer_value(json_array_get(shape, 1)), 10);
+            ++seen;
+        }
+        if (number(row, "flops") > 0 && number(row, "ms") > 0) {
+            double expected = number(row, "flops") / (number(row, "ms") / 1e3) / 5e10;
+            cr_assert_float_eq(json_number_value(of_peak), expected, 1e-3 * expected);
+            ++seen;
+        } else {
+            cr_assert(json_is_null(of_peak));
+        }
+    }
+    cr_assert_geq(seen, 3);
+    json_decref(json);
+    const char *text = berth_run("run " DIGITS " --profile --quiet --dim batch=3")->out;
+    cr_assert(strstr(text, "waited of peak   GFLOP/s"), "%s", text);
+    cr_assert(strstr(text, "f32[3,10]"), "%s", text);
+}
+
+// A device that waits for another one: what it waits for a step is as long as the other's step before it, at least.
+Test(bench_command, profile_waits) {
+    if (strstr(berth_run("devices")->out, "opencl:0") == NULL)
+        cr_skip("skipped: this needs OpenCL");
+    json_t *json =
+        berth_run_json("run " DIGITS " --repeat 5 --profile --format=json --dim batch=360 "
+                       "--target cpu,opencl --pin 'op:Conv=opencl:0'");
+    json_t *row = NULL;
+    size_t i = 0;
+    double before_ms = 0, waited_ms = 0;
+    json_array_foreach(json_object_get(json, "profile"), i, row) {
+        const char *device = json_string_value(json_object_get(row, "device"));
+        const char *step = json_string_value(json_object_get(row, "step"));
+        if (strcmp(device, "opencl:0") == 0 && strncmp(step, "conv1", 5) == 0)
+            before_ms = number(row, "ms");
+        if (strncmp(step, "relu1", 5) == 0) waited_ms = number(row, "wait_ms");
+    }
+    cr_assert_gt(before_ms, 0);
+    cr_assert_geq(waited_ms, before_ms);
     json_decref(json);
 }
 
