@@ -473,6 +473,35 @@ static bool refuse_on_chip(builder *b, uint32_t memory, const char *path) {
     return false;
 }
 
+// Whether the option sets a budget of that name.
+static bool has_budget(const builder *b, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = b->parse->options->budgets; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && at[length] == '=') return true;
+    }
+    return false;
+}
+
+// Bare, with one device whose own memory nobody declared.
+static bool is_board(const berth_multi_target *multi) {
+    return multi->runtime == BERTH_RUNTIME_BARE && multi->device_count == 1 &&
+           multi->memories[multi->devices[0].own_memory].implied;
+}
+
+// A board has a RAM ("sram"), which is its own memory, and a flash, which holds its constants and whose size only a
+// budget limits. They are there for those who name them.
+static void imply_board(builder *b) {
+    berth_multi_target *multi = b->multi;
+    if (!is_board(multi)) return;
+    if (has_budget(b, "sram")) multi->memories[multi->devices[0].own_memory].name = "sram";
+    if (!has_budget(b, "flash") || memory_named(multi, "flash") != BERTH_NO_INDEX) return;
+    berth_target_memory *flash = &multi->memories[add_memory(b, 0, "flash")];
+    flash->capacity_bytes = flash->budget_bytes = UINT64_C(1) << 32;  // addresses of 32 bits
+    flash->holds_constants = true;
+    flash->implied = false;
+}
+
 // One "NAME=BYTES" of the option.
 static void take_budget(builder *b, const char *text) {
     static const char option[] = "memory";
@@ -487,8 +516,10 @@ static void take_budget(builder *b, const char *text) {
     int64_t bytes = 0;
     if (index == BERTH_NO_INDEX) {
         const char **names = berth_arena_new_array(
-            scratch, const char *, b->multi->memory_count + b->multi->device_count + 1);
+            scratch, const char *, b->multi->memory_count + b->multi->device_count + 3);
         uint32_t count = 0;
+        if (is_board(b->multi) && !has_budget(b, "sram")) names[count++] = "sram";
+        if (is_board(b->multi) && !has_budget(b, "flash")) names[count++] = "flash";
         for (uint32_t i = 0; i < b->multi->memory_count; ++i)
             names[count++] = b->multi->memories[i].name;
         for (uint32_t d = 0; d < b->multi->device_count; ++d)
@@ -545,7 +576,8 @@ static void read_budgets(builder *b) {
 // Declared ones, one of its own for each device, one for each host, and what is on the chips.
 static uint32_t most_memories(const builder *b) {
     const berth_multi_target *multi = b->multi;
-    uint64_t most = (uint64_t)multi->memory_count + multi->device_count + multi->machine_count;
+    uint64_t most = (uint64_t)multi->memory_count + multi->device_count + multi->machine_count +
+                    (multi->runtime == BERTH_RUNTIME_BARE);
     for (uint32_t d = 0; d < multi->device_count; ++d) {
         const char *scope = NULL;
         for (uint32_t i = 0;; ++i) {
@@ -572,6 +604,7 @@ void berth_target__memories(berth_target__parse *parse, const json *root,
                                          (links ? links->items.count : 0) + b.memory_room);
     imply(&b);
     for (uint32_t d = 0; d < multi->device_count; ++d) imply_on_chip(&b, d, memories);
+    imply_board(&b);
     find_constant_memories(&b, memories);
     if (links)
         for (uint32_t i = 0; i < links->items.count; ++i) read_link(&b, links->items.data[i]);

@@ -44,6 +44,43 @@ Test(bare_command, build_writes_sources) {
     in_folder(builds);
 }
 
+// The number of bytes in the refusal of a budget.
+static long least_of(const char *budget) {
+    char arguments[256];
+    snprintf(arguments, sizeof(arguments), DIGITS "--runtime bare --memory %s -o /nowhere", budget);
+    const result *r = berth_run(arguments);
+    cr_assert_eq(r->exit_status, 1, "%s", budget);
+    const char *needs = strstr(r->err, " needs "), *bytes = needs ? strchr(needs, '(') : NULL;
+    cr_assert(bytes && strstr(r->err, "he largest"), "%s", r->err);
+    return strtol(bytes + 1, NULL, 10);
+}
+
+// The least that a refusal names is one for which there is code; a byte less is refused.
+static void keeps_to_budget(const char *folder, const char *name, const char *beside,
+                            const char *refusal) {
+    char budget[64], arguments[256];
+    snprintf(budget, sizeof(budget), "%s=1,%s", name, beside);
+    long least = least_of(budget);
+    for (int less = 0; less < 2; ++less) {
+        snprintf(arguments, sizeof(arguments),
+                 DIGITS "--runtime bare --memory %s=%ld,%s -o %s/%s%d", name, least - less, beside,
+                 folder, name, less);
+        if (less)
+            berth_run_fails(arguments, 1, refusal);
+        else
+            cr_expect_eq(berth_run(arguments)->exit_status, 0, "%s", arguments);
+    }
+}
+
+static void keeps_to_budgets(const char *folder) {
+    keeps_to_budget(folder, "sram", "flash=1MiB", "memory \"sram\" needs");
+    keeps_to_budget(folder, "flash", "sram=64KiB", "memory \"flash\", which holds");
+}
+
+Test(bare_command, build_keeps_to_the_boards_memories) {
+    in_folder(keeps_to_budgets);
+}
+
 static void refuses(const char *folder) {
     char arguments[256];
     snprintf(arguments, sizeof(arguments), DIGITS "--runtime bare --optimise fun -o %s/a", folder);

@@ -414,3 +414,31 @@ Test(target_spellings, declared_memories_on_chips) {
     found = diagnose("npu,cpu", &(berth_target_options){.budgets = "npu:0.sram=1KiB"});
     cr_expect(has_diagnostic(found, "memory", "'npu:0.sram' is on the chip of 'npu:0'"));
 }
+
+// A bare board's memories may be named without being declared; others have none of these names.
+Test(target_spellings, a_board_has_sram_and_flash) {
+    berth_target_options options = {.runtime = "bare", .budgets = "flash=1MiB,sram=64KiB"};
+    berth_multi_target *t = parse_with("cpu -arch=cortex-m4", &options);
+    const berth_target_memory *own = &t->memories[t->devices[0].own_memory];
+    const berth_target_memory *flash = &t->memories[t->devices[0].constant_memory];
+    cr_expect_str_eq(own->name, "sram");
+    cr_expect_eq(own->budget_bytes, 64u << 10);
+    cr_expect_str_eq(flash->name, "flash");
+    cr_expect_eq(flash->budget_bytes, 1u << 20);
+    cr_expect(flash->holds_constants && !own->holds_constants);
+    check_round_trip(t, "board");
+    options.budgets = "sram=64KiB";  // constants are not limited then
+    t = parse_with("cpu -arch=cortex-m4", &options);
+    cr_expect_eq(t->memory_count, 1u);
+    cr_expect_eq(t->devices[0].constant_memory, t->devices[0].own_memory);
+    options.budgets = "cpu=64KiB";
+    t = parse_with("cpu -arch=cortex-m4", &options);
+    cr_expect_str_eq(t->memories[0].name, "host");
+    options.budgets = "ccm=64KiB";
+    cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory",
+                             "there are sram, flash, host, cpu:0"));
+    options.budgets = "flash=0";
+    cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory", "out of range"));
+    options = (berth_target_options){.budgets = "sram=64KiB"};
+    cr_expect(has_diagnostic(diagnose("cpu", &options), "memory", "there are host, cpu:0"));
+}
