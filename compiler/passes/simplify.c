@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compiler/passes/conv_taps.h"
 #include "compiler/passes/fourier.h"
 #include "compiler/passes/repeat.h"
 #include "compiler/passes/rewrite.h"
@@ -340,6 +341,7 @@ static rule rule_for(berth_op_kind kind) {
     case BERTH_OP_BATCH_NORMALIZATION: return fold_batch_norm;
     case BERTH_OP_MUL:
     case BERTH_OP_ADD: return fold_channel_arithmetic;
+    case BERTH_OP_CONV: return berth_drop_conv_taps;
     case BERTH_OP_GEMM: return gemm_to_matmul;
     case BERTH_OP_MATMUL: return berth_join_repeated;
     case BERTH_OP_POW: return small_power;
