@@ -232,31 +232,65 @@ berth_status berth_eval__unique(berth_eval_context *ctx) {
 
 // ---- non_max_suppression
 
-typedef struct box {
-    double low[2], high[2];
-} box;
+// Boxes by coordinate, so that many are compared at once; in floats, as the operator's are (other runtimes decide by
+// the same rounding).
+typedef struct box_list {
+    float *low[2], *high[2], *area;
+} box_list;
 
-static box read_box(const double *v, bool center) {
-    box b;
-    for (int d = 0; d < 2; ++d) {
-        // corners are [y1, x1, y2, x2] in any order, centres are [x, y, width, height]
-        double first = center ? v[1 - d] - v[3 - d] / 2 : v[d];
-        double second = center ? v[1 - d] + v[3 - d] / 2 : v[d + 2];
-        b.low[d] = fmin(first, second);
-        b.high[d] = fmax(first, second);
-    }
-    return b;
+enum { boxes_at_once = 16 };
+
+// Zeroed, to whole steps of boxes_at_once.
+static box_list new_boxes(berth_eval_context *ctx, int64_t count) {
+    int64_t room = (count / boxes_at_once + 1) * boxes_at_once;
+    float *all = berth_arena_new_array(ctx->scratch, float, 5 * room);
+    return (box_list){{all, all + room}, {all + 2 * room, all + 3 * room}, all + 4 * room};
 }
 
-static double overlap(const box *a, const box *b) {
-    double both = 1, area_a = 1, area_b = 1;
-    for (int d = 0; d < 2; ++d) {
-        both *= fmax(0, fmin(a->high[d], b->high[d]) - fmax(a->low[d], b->low[d]));
-        area_a *= a->high[d] - a->low[d];
-        area_b *= b->high[d] - b->low[d];
+// Corners are [y1, x1, y2, x2] in any order, centres are [x, y, width, height].
+static void read_boxes(const berth_tensor *from, int64_t first, int64_t count, bool center,
+                       box_list *out) {
+    for (int64_t i = 0; i < count; ++i) {
+        float v[4], area = 1;
+        for (int k = 0; k < 4; ++k) v[k] = (float)berth_tensor_get_f64(from, first + i * 4 + k);
+        for (int d = 0; d < 2; ++d) {
+            float one = center ? v[1 - d] - v[3 - d] / 2 : v[d];
+            float other = center ? v[1 - d] + v[3 - d] / 2 : v[d + 2];
+            out->low[d][i] = fminf(one, other);
+            out->high[d][i] = fmaxf(one, other);
+            area *= out->high[d][i] - out->low[d][i];
+        }
+        out->area[i] = area;
     }
-    double total = area_a + area_b - both;
-    return total > 0 ? both / total : 0;
+}
+
+static void copy_box(const box_list *from, int64_t i, box_list *to, int64_t k) {
+    for (int d = 0; d < 2; ++d) {
+        to->low[d][k] = from->low[d][i];
+        to->high[d][k] = from->high[d][i];
+    }
+    to->area[k] = from->area[i];
+}
+
+// Whether one of the first `count` boxes of `held` shares more than `threshold` of its union with box `i`.
+static bool overlaps(const box_list *held, int64_t count, const box_list *all, int64_t i,
+                     float threshold) {
+    float low0 = all->low[0][i], high0 = all->high[0][i], area = all->area[i];
+    float low1 = all->low[1][i], high1 = all->high[1][i];
+    for (int64_t k = 0; k < count; k += boxes_at_once) {
+        int any = 0;
+        for (int64_t j = k; j < k + boxes_at_once; ++j) {
+            float top = held->low[0][j] > low0 ? held->low[0][j] : low0;
+            float left = held->low[1][j] > low1 ? held->low[1][j] : low1;
+            float height = (held->high[0][j] < high0 ? held->high[0][j] : high0) - top;
+            float width = (held->high[1][j] < high1 ? held->high[1][j] : high1) - left;
+            float both = (height > 0 ? height : 0) * (width > 0 ? width : 0);
+            float total = held->area[j] + area - both;
+            any |= (both > 0) & (total > 0) & (both / total > threshold);
+        }
+        if (any) return true;
+    }
+    return false;
 }
 
 static berth_status optional_number(const berth_eval_context *ctx, uint32_t index, double fallback,
@@ -276,24 +310,22 @@ typedef struct suppression {
 } suppression;
 
 // Greedy by score; fills `kept` and returns how many.
-static int64_t suppress(berth_eval_context *ctx, const suppression *p, const double *boxes,
+static int64_t suppress(berth_eval_context *ctx, const suppression *p, const box_list *boxes,
                         int64_t score_base, int64_t *kept) {
     const berth_tensor *scores = &ctx->inputs[1];
     int64_t *items = berth_eval__indices(ctx, p->boxes);
-    int64_t *spare = berth_eval__indices(ctx, p->boxes), count = 0;
+    int64_t *spare = berth_eval__indices(ctx, p->boxes), count = 0, candidates = 0;
     line_order order = {.x = scores, .base = score_base, .inner = 1, .descending = true};
-    for (int64_t i = 0; i < p->boxes; ++i) items[i] = i;
-    sort_indices(items, spare, p->boxes, order_line, &order);
-    for (int64_t i = 0; i < p->boxes && (double)count < p->most; ++i) {
-        double score = berth_tensor_get_f64(scores, score_base + items[i]);
-        if (p->has_score_threshold && !(score > p->score_threshold)) continue;
-        box candidate = read_box(boxes + items[i] * 4, p->center);
-        bool free_place = true;
-        for (int64_t k = 0; k < count && free_place; ++k) {
-            box held = read_box(boxes + kept[k] * 4, p->center);
-            free_place = overlap(&candidate, &held) <= p->iou_threshold;
-        }
-        if (free_place) kept[count++] = items[i];
+    for (int64_t i = 0; i < p->boxes; ++i)
+        if (!p->has_score_threshold ||
+            berth_tensor_get_f64(scores, score_base + i) > p->score_threshold)
+            items[candidates++] = i;
+    sort_indices(items, spare, candidates, order_line, &order);
+    box_list held = new_boxes(ctx, candidates);
+    for (int64_t i = 0; i < candidates && (double)count < p->most; ++i) {
+        if (overlaps(&held, count, boxes, items[i], (float)p->iou_threshold)) continue;
+        copy_box(boxes, items[i], &held, count);
+        kept[count++] = items[i];
     }
     return count;
 }
@@ -310,16 +342,19 @@ berth_status berth_eval__non_max_suppression(berth_eval_context *ctx) {
     BERTH_TRY(optional_number(ctx, 4, 0, &p.score_threshold));
     if (boxes->dims[2] != 4 || scores->dims[0] != boxes->dims[0] || scores->dims[2] != p.boxes)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "boxes and scores do not fit");
-    const double *values = berth_eval__load_f64(ctx, boxes);
-    int64_t lines = scores->dims[0] * scores->dims[1], total = 0;
+    int64_t classes = scores->dims[1], total = 0;
+    int64_t lines = scores->dims[0] * classes;
     int64_t *kept = berth_eval__indices(ctx, p.boxes);
     int64_t *rows = berth_eval__indices(ctx, lines * p.boxes * 3);
+    box_list corners = new_boxes(ctx, p.boxes);
     for (int64_t line = 0; line < lines; ++line) {
-        int64_t batch = line / scores->dims[1];
-        int64_t count = suppress(ctx, &p, values + batch * p.boxes * 4, line * p.boxes, kept);
+        int64_t batch = line / classes;
+        if (line % classes == 0)
+            read_boxes(boxes, batch * p.boxes * 4, p.boxes, p.center, &corners);
+        int64_t count = suppress(ctx, &p, &corners, line * p.boxes, kept);
         for (int64_t k = 0; k < count; ++k, ++total) {
             rows[total * 3] = batch;
-            rows[total * 3 + 1] = line % scores->dims[1];
+            rows[total * 3 + 1] = line % classes;
             rows[total * 3 + 2] = kept[k];
         }
     }
