@@ -123,8 +123,10 @@ static void run_model(const char *name, const char *target_text) {
                                      .verify = true,
                                      .instruments = &instrument,
                                      .instrument_count = 1};
-    const char *passes[16] = {NULL};
+    enum { most_passes = 64 };
+    const char *passes[most_passes] = {NULL};
     for (int i = 0; berth_compile_passes()[i]; ++i) {
+        cr_assert_lt(i, most_passes - 1);
         passes[i] = berth_compile_passes()[i]->name;
         if (strcmp(passes[i], "schedule") == 0) break;
     }
