@@ -110,13 +110,14 @@ static const struct argp_option options[] = {
      1},
     {"input", key_input, "[NAME=]FILE", 0,
      "Value of an input, or without NAME= of the first, second, ... one: ONNX TensorProto (.pb), "
-     "NumPy (.npy, .npz), a picture (PNG, JPEG, PPM, PGM) or bytes as they are (.raw, .bin); may "
-     "be repeated",
+     "NumPy (.npy, .npz), a picture (PNG, JPEG, PPM, PGM) or bytes as they are (.raw, .bin); u8 "
+     "becomes f32 where the input takes that; may be repeated",
      2},
     {"layout", key_layout, "LAYOUT", 0,
-     "Dimensions of pictures: NCHW (default), NHWC, CHW, HWC or HW", 2},
+     "Dimensions of pictures, and which of u8 is channels: NCHW (default), NHWC, CHW, HWC or HW",
+     2},
     {"mean", key_mean, "M,...", 0,
-     "Pictures for f32: subtract this from pixels, which are 0 to 255; one number, or one for each "
+     "Pictures and u8 for f32: subtract this from values of 0 to 255; one number, or one for each "
      "channel (default 0)",
      2},
     {"std", key_std, "S,...", 0, "Then divide by this (default 1)", 2},
@@ -570,6 +571,7 @@ void berth_cli_refuse_with_program(const berth_cli_model *cli) {
     } all[] = {
         {cli->dims.count > 0 || cli->bounds.count > 0 || cli->relations.count > 0, "--dim"},
         {cli->shapes.count > 0, "--shape"},
+        {cli->batch > 0, "--batch"},
         {cli->strategy, "--strategy"},
         {cli->costs, "--costs"},
         {cli->objective, "--objective"},

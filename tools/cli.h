@@ -49,6 +49,7 @@ typedef struct berth_cli_model {
     berth_cli_strings bounds;     // NAME=LEAST..MOST
     berth_cli_strings relations;  // NAME=EXPRESSION
     berth_cli_strings shapes;     // [NAME=]1x3x640x640
+    uint32_t batch;               // first extent of inputs where it is open; 0 = not given
     berth_cli_strings inputs;     // [NAME=]FILE
     const char *layout;           // of pictures; NULL = by the input's rank
     berth_cli_numbers mean, deviation;

@@ -113,12 +113,61 @@ static berth_status port_at(inputs_job *job, uint32_t position, const berth_cli_
 
 // ---- files --------------------------------------------------------------------------------------
 
+static double number_of(const berth_cli_numbers *numbers, uint32_t channel, double otherwise) {
+    if (numbers->count == 0) return otherwise;
+    return numbers->values[numbers->count == 1 ? 0 : channel];
+}
+
+// The dimension that several numbers of --mean and --std are of: C of --layout, else as of pictures. -1: none.
+static int channel_dim(const berth_cli_model *cli, int rank) {
+    const char *channel = cli->layout ? strchr(cli->layout, 'C') : NULL;
+    if (!cli->layout) return rank >= 3 ? rank - 3 : -1;
+    return channel && (int)strlen(cli->layout) == rank ? (int)(channel - cli->layout) : -1;
+}
+
+static berth_status check_channels(const berth_cli_numbers *numbers, const char *option,
+                                   const berth_tensor *tensor, int dim) {
+    if (numbers->count <= 1 || (dim >= 0 && tensor->dims[dim] == numbers->count)) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "%s has %u numbers, but the array has no dimension of as many "
+                             "channels (--layout says which it is)",
+                             option, numbers->count);
+}
+
+// Bytes for an input of f32: numbers, less --mean, over --std, as of pictures.
+static berth_status widen(const berth_cli_model *cli, berth_tensor *tensor) {
+    int dim = channel_dim(cli, tensor->rank);
+    BERTH_TRY(check_channels(&cli->mean, "--mean", tensor, dim));
+    BERTH_TRY(check_channels(&cli->deviation, "--std", tensor, dim));
+    berth_tensor wide =
+        berth_tensor_create(cli->arena, BERTH_DTYPE_F32, tensor->rank, tensor->dims);
+    int64_t inner = 1, channels = dim >= 0 ? tensor->dims[dim] : 1;
+    for (int d = dim + 1; dim >= 0 && d < tensor->rank; ++d) inner *= tensor->dims[d];
+    for (int64_t i = 0; i < berth_tensor_element_count(tensor); ++i) {
+        uint32_t channel = (uint32_t)(i / inner % channels);
+        double value = berth_tensor_get_f64(tensor, i) - number_of(&cli->mean, channel, 0);
+        ((float *)wide.data)[i] = (float)(value / number_of(&cli->deviation, channel, 1));
+    }
+    *tensor = wide;
+    return BERTH_OK;
+}
+
+static bool takes_f32(inputs_job *job, const char *name) {
+    for (uint32_t i = 0; i < job->port_count; ++i)
+        if (strcmp(job->ports[i].name, name) == 0) return job->ports[i].dtype == BERTH_DTYPE_F32;
+    return false;
+}
+
 static berth_status add_input(inputs_job *job, const char *name, const berth_tensor *tensor) {
     for (uint32_t j = 0; j < job->inputs.count; ++j)
         if (strcmp(job->inputs.data[j].name, name) == 0)
             return berth_status_make(BERTH_ALREADY_EXISTS, "--input %s is given twice", name);
-    berth_vec_push(job->cli->arena, &job->inputs,
-                   (berth_cli_input){.name = name, .tensor = *tensor});
+    berth_cli_input input = {.name = name, .tensor = *tensor};
+    if (tensor->dtype == BERTH_DTYPE_U8) {
+        BERTH_TRY(know_ports(job));
+        if (takes_f32(job, name)) BERTH_TRY(widen(job->cli, &input.tensor));
+    }
+    berth_vec_push(job->cli->arena, &job->inputs, input);
     return BERTH_OK;
 }
 
@@ -133,7 +182,8 @@ static int64_t given_extent(const inputs_job *job, const berth_cli_port *port, i
     return -1;
 }
 
-// The input's type and shape, and exactly so many bytes. One open dimension is as long as the bytes reach.
+// The input's type and shape, and exactly so many bytes. One open dimension is as long as the bytes reach. Of f32, where
+// all dimensions are known, a byte for each number does, too.
 static berth_status read_raw(inputs_job *job, const berth_cli_port *port, berth_mapping file,
                              berth_tensor *out) {
     *out = (berth_tensor){.dtype = port->dtype, .rank = port->rank};
@@ -158,6 +208,12 @@ static berth_status read_raw(inputs_job *job, const berth_cli_port *port, berth_
         out->dims[open] = (int64_t)(file.size_bytes / size_bytes);
         size_bytes = file.size_bytes;
     }
+    bool narrow =
+        out->dtype == BERTH_DTYPE_F32 && !open_count && file.size_bytes == (size_t)element_count;
+    if (narrow) {
+        out->dtype = BERTH_DTYPE_U8;
+        size_bytes = file.size_bytes;
+    }
     if (size_bytes != file.size_bytes)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "%zu raw bytes, but input \"%s\" needs %zu", file.size_bytes,
@@ -174,11 +230,6 @@ static uint8_t channel_of(const berth_image *image, size_t pixel, uint32_t chann
     if (image->channels == 1) return p[0];
     // Grey of a colour: ITU-R BT.601, rounded.
     return (uint8_t)((299u * p[0] + 587u * p[1] + 114u * p[2] + 500) / 1000);
-}
-
-static double number_of(const berth_cli_numbers *numbers, uint32_t channel, double otherwise) {
-    if (numbers->count == 0) return otherwise;
-    return numbers->values[numbers->count == 1 ? 0 : channel];
 }
 
 static void fill_pixels(const berth_cli_model *cli, const berth_image *image, uint32_t channels,
@@ -358,6 +409,21 @@ static berth_status add_dim(inputs_job *job, const char *name, int64_t extent) {
     return BERTH_OK;
 }
 
+// The first dimension of every input that leaves it open.
+static berth_status read_batch(inputs_job *job) {
+    uint32_t before = job->dims.count;
+    BERTH_TRY(know_ports(job));
+    for (uint32_t i = 0; i < job->port_count; ++i)
+        if (job->ports[i].rank > 0 && job->ports[i].dims[0] < 0)
+            BERTH_TRY(add_dim(job, berth_arena_printf(job->cli->arena, "%s.0", job->ports[i].name),
+                              job->cli->batch));
+    if (job->dims.count > before) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "--batch %u: no input of %s has an open first dimension (`berth "
+                             "inspect` lists them)",
+                             job->cli->batch, job->cli->model);
+}
+
 berth_status berth_cli_read_values(berth_cli_model *cli, bool read_inputs, berth_cli_values *out) {
     inputs_job job = {.cli = cli};
     for (uint32_t i = 0; i < cli->dims.count; ++i) {
@@ -370,6 +436,7 @@ berth_status berth_cli_read_values(berth_cli_model *cli, bool read_inputs, berth
     }
     for (uint32_t i = 0; i < cli->shapes.count; ++i)
         BERTH_TRY(read_shape(&job, cli->shapes.data[i]));
+    if (cli->batch > 0) BERTH_TRY(read_batch(&job));
     for (uint32_t i = 0; read_inputs && i < cli->inputs.count; ++i)
         BERTH_TRY(read_input(&job, cli->inputs.data[i]));
     *out = (berth_cli_values){job.dims.data, job.dims.count, job.inputs.data, job.inputs.count};

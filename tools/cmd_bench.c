@@ -63,6 +63,7 @@ enum {
     key_streams,
     key_share,
     key_seed,
+    key_batch,
     most_streams = 256,
 };
 
@@ -79,6 +80,9 @@ static const struct argp_option options[] = {
      0},
     {"threads", key_threads, "N", 0,
      "CPU threads of each stream, with --share of all (default: the target's cores)", 0},
+    {"batch", key_batch, "N", 0,
+     "The first dimension of every input that leaves it open is N; throughput is of inputs, too",
+     0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {0},
 };
@@ -108,6 +112,9 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case key_streams:
         command->streams = (uint32_t)berth_cli_number(state, "--streams", arg, 1, most_streams);
+        return 0;
+    case key_batch:
+        command->cli.batch = (uint32_t)berth_cli_number(state, "--batch", arg, 1, 1 << 20);
         return 0;
     case key_share: command->share = true; return 0;
     case key_seed: command->seed = berth_cli_number(state, "--seed", arg, 0, UINT64_MAX); return 0;
@@ -281,6 +288,9 @@ static void print_text(const bench_state *s) {
                     throughput(s), (unsigned long long)s->count, s->count == 1 ? "" : "s",
                     command->streams, command->streams == 1 ? "" : "s", s->wall_ms / 1e3,
                     (unsigned long long)command->warmup);
+    if (command->cli.batch > 0)
+        berth_cli_print("batch: %u inputs a run, %.2f inputs/s\n", command->cli.batch,
+                        throughput(s) * command->cli.batch);
     if (berth_program_predicted_ns(s->program) > 0)
         berth_cli_print("predicted: %.3f ms; p50 is %.2f times that\n",
                         berth_program_predicted_ns(s->program) / 1e6,
@@ -305,6 +315,10 @@ static json_t *report_json(const bench_state *s) {
                   "throughput_per_s", throughput(s), "runs", (json_int_t)s->count, "warmup",
                   (json_int_t)s->command.warmup, "streams", (int)s->command.streams, "shared",
                   s->command.share, "threads", (int)s->command.threads, "wall_ms", s->wall_ms);
+    if (s->command.cli.batch > 0) {
+        json_object_set_new(json, "batch", json_integer(s->command.cli.batch));
+        json_object_set_new(json, "inputs_per_s", json_real(throughput(s) * s->command.cli.batch));
+    }
     json_object_set_new(json, "predicted_ms",
                         predicted_ns > 0 ? json_real(predicted_ns / 1e6) : json_null());
     json_object_set_new(json, "measured_over_predicted",

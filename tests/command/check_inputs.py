@@ -121,6 +121,30 @@ class Inputs(unittest.TestCase):
         self.fails('24 raw bytes, but input "a" needs 16', [('a', TensorProto.FLOAT, ['n', 4])], '--input', self.path('a.raw'))
         self.fails('24 raw bytes, but input "a" needs 12', [('a', TensorProto.FLOAT, ['n', 3])], '--input', self.path('a.raw'), '--dim', 'n=1')
 
+    def test_bytes_for_floats(self):
+        """u8 for an input of f32, from every kind of array: as pixels of pictures."""
+        inputs = [('a', TensorProto.FLOAT, [2, 3, 4, 5])]
+        pixels = self.rng.integers(0, 256, (2, 3, 4, 5), dtype=np.uint8)
+        np.save(self.path('a.npy'), pixels)
+        np.savez(self.path('a.npz'), a=pixels)
+        pixels.tofile(self.path('a.raw'))
+        mean, deviation = np.float64([123.675, 116.28, 103.53]), np.float64([58.395, 57.12, 57.375])
+        many = ['--mean', '123.675,116.28,103.53', '--std', '58.395,57.12,57.375']
+        for file in ('a.npy', 'a.npz', 'a.raw'):
+            got = self.run_model(inputs, '--input', self.path(file))['a']
+            np.testing.assert_array_equal(got, pixels.astype(np.float32))
+            got = self.run_model(inputs, '--input', self.path(file), '--mean', '128', '--std', '255')['a']
+            np.testing.assert_array_equal(got, ((pixels - 128.) / 255).astype(np.float32))
+            got = self.run_model(inputs, '--input', self.path(file), *many)['a']
+            wanted = (pixels - mean[:, None, None]) / deviation[:, None, None]
+            np.testing.assert_array_equal(got, wanted.astype(np.float32))
+        np.save(self.path('last.npy'), np.moveaxis(pixels, 1, -1))
+        got = self.run_model([('a', TensorProto.FLOAT, [2, 4, 5, 3])], '--input', self.path('last.npy'), '--layout', 'NHWC', *many)['a']
+        np.testing.assert_array_equal(got, np.moveaxis(wanted, 1, -1).astype(np.float32))
+        got = self.run_model([('a', TensorProto.UINT8, [2, 3, 4, 5])], '--input', self.path('a.npy'))['a']
+        np.testing.assert_array_equal(got, pixels)
+        self.fails('no dimension of as many channels', inputs, '--input', self.path('a.npy'), '--std', '1,2')
+
     def test_shape(self):
         inputs = [('a', TensorProto.FLOAT, ['n', 3, 'h', 'w'])]
         self.assertEqual(self.run_model(inputs, '--shape', 'a=2x3x4x5')['a'].shape, (2, 3, 4, 5))

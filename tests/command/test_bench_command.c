@@ -78,7 +78,28 @@ Test(bench_command, prediction) {
               "%s", r->out);
 }
 
+// The plan is that of the dimension's own name, and inputs are counted.
+Test(bench_command, batch) {
+    json_t *plan = berth_run_json("plan " DIGITS " --dim batch=16 --format=json");
+    json_t *one = berth_run_json("plan " DIGITS " --dim batch=1 --format=json");
+    json_t *measured = berth_run_json("bench " DIGITS " --batch 16 --count 3 --format=json");
+    cr_assert_float_eq(number(measured, "predicted_ms"), number(plan, "predicted_ms"), 1e-9);
+    cr_assert_gt(number(plan, "predicted_ms"), number(one, "predicted_ms"));
+    cr_assert_eq(json_integer_value(json_object_get(measured, "batch")), 16);
+    double runs_per_s = number(measured, "throughput_per_s");
+    cr_assert_float_eq(number(measured, "inputs_per_s"), 16 * runs_per_s, runs_per_s * 1e-6);
+    json_decref(plan);
+    json_decref(one);
+    json_decref(measured);
+    berth_run_fails("bench " DIGITS " --batch 16 --dim batch=4", 1,
+                    "dimension batch is given twice, as 4 and as 16");
+    berth_run_fails(
+        "bench examples/compiler/conv.txt --batch 2", 1,
+        "--batch 2: no input of examples/compiler/conv.txt has an open first dimension");
+}
+
 Test(bench_command, wrong_usage) {
+    berth_run_fails("bench " DIGITS " --batch 0", 2, "--batch takes a number");
     berth_run_fails("bench", 2, "which model?");
     berth_run_fails("bench " DIGITS " --count 0", 2, "--count takes a number");
     berth_run_fails("bench " DIGITS " --streams 1000", 2, "--streams takes a number");
