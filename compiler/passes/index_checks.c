@@ -179,7 +179,7 @@ static bool describe(const checker *c, const berth_op *op, uint32_t *out_operand
                      berth_program_check *out) {
     *out = (berth_program_check){.from_end = true};
     *out_operand = 1;
-    if (op->input_count < 2 || op->inputs[1] == BERTH_NONE ||
+    if (op->input_count < 2 || op->inputs[0] == BERTH_NONE || op->inputs[1] == BERTH_NONE ||
         berth_attrs_int(c->module, &op->attrs, BERTH_ATTR_IN_RANGE, 0))
         return false;
     const berth_type *data = type_of(c, op->inputs[0]), *indices = type_of(c, op->inputs[1]);

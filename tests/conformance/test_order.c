@@ -28,7 +28,7 @@ static uint64_t oldest(berth_start_order *order) {
     return atomic_load(&order->oldest);
 }
 
-Test(start_order, the_oldest_comes_first) {
+Test(start_order, the_oldest_comes_first, .timeout = 60) {
     enum { COUNT = 4 };
     static const uint64_t ages[COUNT] = {40, 30, 20, 10};  // the youngest asks first
     berth_start_order order = {0};
