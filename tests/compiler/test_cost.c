@@ -123,8 +123,8 @@ Test(cost, bytes_come_from_the_cache_that_holds_them) {
 Test(cost, what_work_takes_of_its_memory) {
     static const char *const sources[] = {
         "cpu -cores=1 -l2_bytes=1048576 -l3_bytes=0 -memory_bandwidth_bytes_per_s=1e10",
-        "cpu -cores=1 -l2_bytes=1048576 -l3_bytes=0 -peak_flops.f32=1e6 "
-        "-memory_bandwidth_bytes_per_s=1e10",
+        ("cpu -cores=1 -l2_bytes=1048576 -l3_bytes=0 -peak_flops.f32=1e6 "
+         "-memory_bandwidth_bytes_per_s=1e10"),
         "cuda -arch=sm_90 -memory_bandwidth_bytes_per_s=1e10"};
     static const struct {
         double bytes;
