@@ -52,6 +52,29 @@ static void random_nodes(berth_arena *arena, uint64_t *state, berth_place_proble
     }
 }
 
+berth_place_problem *placement_of_nodes(berth_arena *arena, uint32_t nodes, size_t edges,
+                                        uint32_t accelerators, double capacity) {
+    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
+    p->node_count = nodes;
+    p->kind_count = 2;
+    p->kinds = berth_arena_new_array(arena, berth_place_kind, 2);
+    p->kinds[0] = (berth_place_kind){"acc", accelerators, capacity, false};
+    p->kinds[1] = (berth_place_kind){"cpu", 1, INFINITY, true};
+    p->node_names = berth_arena_new_array(arena, const char *, nodes);
+    p->time = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
+    p->transfer = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
+    p->size_bytes = berth_arena_new_array(arena, double, nodes);
+    p->group = berth_arena_new_array(arena, uint32_t, nodes);
+    p->backward = berth_arena_new_array(arena, bool, nodes);
+    p->edge_from = berth_arena_new_array(arena, uint32_t, edges);
+    p->edge_to = berth_arena_new_array(arena, uint32_t, edges);
+    for (uint32_t v = 0; v < nodes; ++v) {
+        p->node_names[v] = "n";
+        p->group[v] = v;
+    }
+    return p;
+}
+
 berth_place_problem *random_placement(berth_arena *arena, uint64_t seed, random_shape shape) {
     uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
     berth_place_problem *p = berth_arena_new(arena, berth_place_problem);

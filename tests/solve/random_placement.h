@@ -23,6 +23,11 @@ uint64_t placement_random(uint64_t *state);
 // keeps values in host memory, but runs one node at a time.
 berth_place_problem *random_placement(berth_arena *arena, uint64_t seed, random_shape shape);
 
+// Nodes without names of their own, each a group, on so many accelerators and a processor; times, sizes and transfers are
+// zero, and edges (room for `edges`) the caller's.
+berth_place_problem *placement_of_nodes(berth_arena *arena, uint32_t nodes, size_t edges,
+                                        uint32_t accelerators, double capacity);
+
 // The value of a placement, INFINITY when it breaks a limit. Not for latency by list scheduling.
 double literal_value(const berth_place_problem *problem, berth_place_objective objective,
                      bool contiguous, const uint32_t *assignment);

@@ -57,26 +57,11 @@ Test(placement_bands, orders_are_topological) {
 // 1 s on the processor, values move for nothing.
 static berth_place_problem *make_spine(uint32_t count) {
     uint32_t nodes = 2 * count;
-    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
-    p->node_count = nodes;
-    p->kind_count = 2;
+    berth_place_problem *p = placement_of_nodes(arena, nodes, nodes, 6, INFINITY);
     p->one_subgraph = true;
-    p->kinds = berth_arena_new_array(arena, berth_place_kind, 2);
-    p->kinds[0] = (berth_place_kind){"acc", 6, INFINITY, false};
-    p->kinds[1] = (berth_place_kind){"cpu", 1, INFINITY, true};
-    p->node_names = berth_arena_new_array(arena, const char *, nodes);
-    p->time = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
-    p->transfer = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
-    p->size_bytes = berth_arena_new_array(arena, double, nodes);
-    p->group = berth_arena_new_array(arena, uint32_t, nodes);
-    p->backward = berth_arena_new_array(arena, bool, nodes);
-    p->edge_from = berth_arena_new_array(arena, uint32_t, nodes);
-    p->edge_to = berth_arena_new_array(arena, uint32_t, nodes);
     for (uint32_t v = 0; v < nodes; ++v) {
-        p->node_names[v] = "n";
         p->time[2 * (size_t)v] = 1;
         p->time[2 * (size_t)v + 1] = 1000;
-        p->group[v] = v;
         bool leaf = v >= count;
         if (v == 0) continue;
         p->edge_from[p->edge_count] = leaf ? v - count : v - 1;

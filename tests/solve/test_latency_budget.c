@@ -25,25 +25,9 @@ static void run(berth_status (*body)(void *), void *user) {
 
 // Nodes of one byte without edges, on accelerators and a processor; values move for nothing.
 static berth_place_problem *make_nodes(uint32_t nodes, uint32_t accelerators, double capacity) {
-    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
-    p->node_count = nodes;
-    p->kind_count = 2;
-    p->kinds = berth_arena_new_array(arena, berth_place_kind, 2);
-    p->kinds[0] = (berth_place_kind){"acc", accelerators, capacity, false};
-    p->kinds[1] = (berth_place_kind){"cpu", 1, INFINITY, true};
-    p->node_names = berth_arena_new_array(arena, const char *, nodes);
-    p->time = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
-    p->transfer = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
-    p->size_bytes = berth_arena_new_array(arena, double, nodes);
-    p->group = berth_arena_new_array(arena, uint32_t, nodes);
-    p->backward = berth_arena_new_array(arena, bool, nodes);
-    p->edge_from = berth_arena_new_array(arena, uint32_t, 2 * (size_t)nodes);
-    p->edge_to = berth_arena_new_array(arena, uint32_t, 2 * (size_t)nodes);
-    for (uint32_t v = 0; v < nodes; ++v) {
-        p->node_names[v] = "n";
-        p->size_bytes[v] = 1;
-        p->group[v] = v;
-    }
+    berth_place_problem *p =
+        placement_of_nodes(arena, nodes, 2 * (size_t)nodes, accelerators, capacity);
+    for (uint32_t v = 0; v < nodes; ++v) p->size_bytes[v] = 1;
     return p;
 }
 

@@ -157,24 +157,9 @@ static double path_loads(berth_place_problem *p, double value) {
 // transfers are to be filled in.
 static berth_place_problem *make_pairs(uint32_t pairs) {
     uint32_t nodes = 2 * pairs;
-    berth_place_problem *p = berth_arena_new(arena, berth_place_problem);
-    p->node_count = nodes;
+    berth_place_problem *p = placement_of_nodes(arena, nodes, pairs, 1, INFINITY);
     p->edge_count = pairs;
-    p->kind_count = 2;
-    p->kinds = berth_arena_new_array(arena, berth_place_kind, 2);
-    p->kinds[0] = (berth_place_kind){"acc", 1, INFINITY, false};
-    p->kinds[1] = (berth_place_kind){"cpu", 1, INFINITY, true};
-    p->node_names = berth_arena_new_array(arena, const char *, nodes);
-    p->time = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
-    p->transfer = berth_arena_new_array(arena, double, 2 * (size_t)nodes);
-    p->size_bytes = berth_arena_new_array(arena, double, nodes);
-    p->group = berth_arena_new_array(arena, uint32_t, nodes);
-    p->backward = berth_arena_new_array(arena, bool, nodes);
-    p->edge_from = berth_arena_new_array(arena, uint32_t, pairs);
-    p->edge_to = berth_arena_new_array(arena, uint32_t, pairs);
     for (uint32_t v = 0; v < nodes; ++v) {
-        p->node_names[v] = "n";
-        p->group[v] = v;
         if (v % 2 == 0) continue;
         p->edge_from[v / 2] = v - 1;
         p->edge_to[v / 2] = v;
