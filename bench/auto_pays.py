@@ -4,7 +4,8 @@
     python3 bench/auto_pays.py --costs costs.jsonl [--work FOLDER] [--berth build/release/berth] [--random N] [--rounds N]
                                [--targets NAME;...] [--slice K/N] [STEP...] [--models MODEL...]
 
-For each model (without --models: all of ../shared/models with known shapes) and each target, programs are built by `auto`, by
+For each model (files, or folders with a model.onnx, each with its options: "net.onnx --dim N=1"; `@FILE` stands for the lines of a file;
+without --models: all of ../shared/models with known shapes) and each target, programs are built by `auto`, by
 `default`, with all on one device (for each device), and with N random placements. Programs that place alike are one. Steps,
 all of them in this order where none is given; each leaves what it finds in FOLDER and goes on where it was interrupted:
 
@@ -128,7 +129,7 @@ def report(args, chosen):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(fromfile_prefix_chars="@", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work")
     parser.add_argument("--berth", default="build/release/berth")
     parser.add_argument("--costs", default="none")

@@ -1,11 +1,13 @@
-"""Models of ../shared/models, and placements of them: what predict.py and strategies.py run.
+"""Models, of ../shared/models or of your own, and placements of them: what predict.py and auto_pays.py run.
 
-A model is (name, path, options): the options make its shapes known. `models(names)` lists those that are there.
+A model is (name, path, options): the options make its shapes known. `models(names)` lists those that are there: a name is a file, or a folder
+with a `model.onnx`, and in the same word the options of `berth` that make its shapes known: "folder/net.onnx --dim N=1".
 """
 import glob
 import json
 import os
 import random
+import shlex
 import subprocess
 
 SHAPES = {
@@ -19,15 +21,24 @@ FOLDERS = ["light_*", "mlperf_tiny/*", "mnist", "mnist_quantized", "rfb320", "rf
            "ppocr*", "silero_vad*", "tfl_helloworld"]
 
 
+def name_of(path, known):
+    """Of its folder where the file is only called "model", else its own; another one where that is taken."""
+    stem, folder = os.path.splitext(os.path.basename(path))[0], os.path.basename(os.path.dirname(os.path.abspath(path)))
+    name = folder if stem == "model" else stem
+    others = sum(name in (k, k.rsplit("~", 1)[0]) for k in known)
+    return f"{name}~{others + 1}" if others else name
+
+
 def models(names, root="../shared/models"):
     """Of files and folders that are named, or of all in `root`."""
-    paths = [os.path.join(n, "model.onnx") if os.path.isdir(n) else n for n in names]
+    words = [shlex.split(n) for n in names]
     if not names:
-        paths = [p for f in FOLDERS for p in sorted(glob.glob(os.path.join(root, f, "model.onnx")))]
+        words = [[p] for f in FOLDERS for p in sorted(glob.glob(os.path.join(root, f, "model.onnx")))]
     out = []
-    for path in paths:
-        name = os.path.basename(os.path.dirname(os.path.abspath(path)))
-        out.append((name, path, SHAPES.get(name, [])))
+    for path, *options in words:
+        path = os.path.join(path, "model.onnx") if os.path.isdir(path) else path
+        name = name_of(path, [model[0] for model in out])
+        out.append((name, path, options or (SHAPES.get(name, []) if os.path.basename(path) == "model.onnx" else [])))
     return out
 
 

@@ -3,7 +3,8 @@
 
     python3 bench/predict.py [--work FOLDER] [--berth build/release/berth] [--random N] [STEP...] [--models MODEL...]
 
-For each model (without --models: all of ../shared/models with known shapes) and each target (cpu with 1 and 2 threads,
+For each model (files, or folders with a model.onnx, each with its options: "net.onnx --dim N=1"; `@FILE` stands for the lines of a file;
+without --models: all of ../shared/models with known shapes) and each target (cpu with 1 and 2 threads,
 opencl, and N random splits of cpu,opencl) the predicted time of a plan is compared with the median latency of its program.
 Steps, all of them in this order where none is given; each leaves what it finds in FOLDER:
 
@@ -124,7 +125,7 @@ def report(args, chosen):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(fromfile_prefix_chars="@", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work")
     parser.add_argument("--berth", default="build/release/berth")
     parser.add_argument("--random", type=int, default=3)

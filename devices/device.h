@@ -137,6 +137,10 @@ BERTH_MUST_USE berth_status berth_queue_open(berth_device *device, berth_queue_k
 BERTH_MUST_USE berth_status berth_queue_submit(berth_queue *queue,
                                                const berth_submission *submission);
 BERTH_MUST_USE berth_status berth_queue_flush(berth_queue *queue);
+// Waits for a point that the queue will signal, as berth_semaphore_wait does, and looks before it sleeps for as
+// long as suits the queue and the core that the caller is on.
+BERTH_MUST_USE berth_status berth_queue_wait(berth_queue *queue, berth_semaphore_point point,
+                                             int64_t timeout_ns);
 
 // Checks commands and makes them ready for submissions with `list` set. The commands and what they point to
 // (buffers arrays, constants, timing, labels) stay valid and as they are until the list is destroyed; the list

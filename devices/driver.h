@@ -279,6 +279,9 @@ typedef struct berth_device_ops {
     berth_status (*queue_reserve)(berth_queue *queue, uint32_t submission_count,
                                   uint32_t command_count, uint32_t point_count);
     berth_status (*queue_flush)(berth_queue *queue);  // (optional: nothing to flush)
+    // (optional: no longer than anybody) How long a thread that waits for the queue, where it runs now, should
+    // look before it sleeps.
+    int64_t (*queue_look_ns)(berth_queue *queue);
     // (optional: lists run like new commands) Does once what every submission of the list would do again,
     // and keeps that in list->prepared, which comes back with each submission: a command buffer, a graph,
     // arguments that are set. Leaves it NULL where there is nothing to gain. Not called where the device

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "devices/internal.h"
+#include "devices/sync.h"
 
 typedef enum entry_state { ENTRY_WAITING, ENTRY_STARTING, ENTRY_STARTED } entry_state;
 
@@ -296,6 +297,12 @@ static berth_status failure_of(const berth_semaphore_point *waits, uint32_t coun
 
 // ---- submit ----
 
+// Under the lock: the thread looks at the list again.
+static void tell_thread(berth_host_queue *queue) {
+    atomic_fetch_add(&queue->news, 1);
+    pthread_cond_broadcast(&queue->changed);
+}
+
 // The driver's start, when it is the run's turn at the device. What the submission waits for may have failed until then.
 static berth_status start_in_order(berth_host_queue *queue, const berth_submission *submission,
                                    void *record) {
@@ -314,7 +321,7 @@ static void run_inline(berth_host_queue *queue, const berth_submission *submissi
     signal_all(submission->signals, submission->signal_count, status);
     pthread_mutex_lock(&queue->lock);
     queue->starting = false;
-    if (queue->first || queue->stopping) pthread_cond_broadcast(&queue->changed);
+    if (queue->first || queue->stopping) tell_thread(queue);
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -349,7 +356,7 @@ static void start_entry(berth_host_queue *queue, berth_host_queue_entry *entry) 
     entry->failure = failure;
     entry->state = ENTRY_STARTED;
     queue->starting = false;
-    pthread_cond_broadcast(&queue->changed);
+    tell_thread(queue);
     pthread_mutex_unlock(&queue->lock);
 }
 
@@ -384,7 +391,7 @@ berth_status berth_host_queue_submit(berth_queue *base, const berth_submission *
     berth_status status = need_thread(queue);
     if (!status) status = append(queue, submission, here ? ENTRY_STARTING : ENTRY_WAITING, &entry);
     if (!status && here) queue->starting = true;
-    if (!status && !here) pthread_cond_broadcast(&queue->changed);
+    if (!status && !here) tell_thread(queue);
     pthread_mutex_unlock(&queue->lock);
     if (!status && here) start_entry(queue, entry);
     return status;
@@ -463,14 +470,40 @@ static void finish_first(berth_host_queue *queue, berth_host_queue_entry *entry)
     complete(queue, entry, status);
 }
 
+static void look_for_news(berth_host_queue *queue, unsigned seen) {
+    int64_t end_ns = berth_clock_ns() + queue->look_ns;
+    do {
+        for (int i = 0; i < SPINS_PER_CLOCK; ++i) {
+            if (atomic_load(&queue->news) != seen) return;
+            berth_devices__spin_hint();
+        }
+    } while (berth_clock_ns() < end_ns);
+}
+
+// Waits for a submission, or until the one that starts elsewhere is through: looks a while, once after each
+// submission, then sleeps. Under the lock, which it drops while it looks.
+static void wait_for_news(berth_host_queue *queue, bool *looked) {
+    if (*looked || queue->look_ns == 0) {
+        pthread_cond_wait(&queue->changed, &queue->lock);
+        return;
+    }
+    *looked = true;
+    unsigned seen = atomic_load(&queue->news);
+    pthread_mutex_unlock(&queue->lock);
+    look_for_news(queue, seen);
+    pthread_mutex_lock(&queue->lock);
+}
+
 static void *thread_main(void *user) {
     berth_host_queue *queue = user;
+    bool looked = true;
+    if (queue->ops->thread_begin) queue->ops->thread_begin(&queue->base);
     pthread_mutex_lock(&queue->lock);
     for (;;) {
         berth_host_queue_entry *first = queue->first;
         if ((!first && queue->stopping && !queue->starting)) break;
         if (!first || (first->state != ENTRY_STARTED && queue->starting)) {
-            pthread_cond_wait(&queue->changed, &queue->lock);
+            wait_for_news(queue, &looked);
             continue;
         }
         if (first->state == ENTRY_WAITING) {
@@ -483,6 +516,7 @@ static void *thread_main(void *user) {
         if (first->state != ENTRY_STARTED) continue;
         pthread_mutex_unlock(&queue->lock);
         finish_first(queue, first);
+        looked = false;
         pthread_mutex_lock(&queue->lock);
     }
     pthread_mutex_unlock(&queue->lock);
@@ -502,7 +536,7 @@ berth_status berth_host_queue_init(berth_host_queue *queue, berth_device *device
 void berth_host_queue_deinit(berth_host_queue *queue) {
     pthread_mutex_lock(&queue->lock);
     queue->stopping = true;
-    pthread_cond_broadcast(&queue->changed);
+    tell_thread(queue);
     bool has_thread = queue->has_thread;
     while (!has_thread && queue->starting) pthread_cond_wait(&queue->changed, &queue->lock);
     pthread_mutex_unlock(&queue->lock);

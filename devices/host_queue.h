@@ -41,6 +41,8 @@ typedef struct berth_host_queue_ops {
     // What is started from now on comes after what the record of another queue of the domain began. False:
     // it cannot be had, the host waits. Called by the thread that starts.
     bool (*wait_native)(berth_queue *queue, berth_queue *other, const void *record);
+    // (optional) The first that the queue's own thread does, before it starts anything.
+    void (*thread_begin)(berth_queue *queue);
 } berth_host_queue_ops;
 
 typedef struct berth_host_queue_entry berth_host_queue_entry;
@@ -52,10 +54,13 @@ typedef struct berth_host_queue {
     const void
         *domain;  // (driver, where it has wait_native) queues with the same can wait for each other
     berth_start_order
-        *order;       // (driver) of the device's queues that wait for their turn; NULL = none
-    int64_t look_ns;  // (driver) how long its thread looks for what it waits for before it sleeps
+        *order;  // (driver) of the device's queues that wait for their turn; NULL = none
+    int64_t
+        look_ns;  // (driver) how long its thread looks for what it waits for before it sleeps, and after
+                  // a submission for the next one
     berth_allocator allocator;
     atomic_uint native_wait_count, host_wait_count;  // so far, of other queues and the host
+    atomic_uint news;  // grows with all that the thread may be waiting for a change of
     pthread_t thread;  // once something was submitted that was not done at once
     bool has_thread;
     pthread_mutex_t lock;  // of what follows

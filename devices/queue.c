@@ -227,6 +227,12 @@ berth_status berth_queue_flush(berth_queue *queue) {
     return ops->queue_flush ? ops->queue_flush(queue) : BERTH_OK;
 }
 
+berth_status berth_queue_wait(berth_queue *queue, berth_semaphore_point point, int64_t timeout_ns) {
+    const berth_device_ops *ops = queue->device->ops;
+    int64_t look_ns = ops->queue_look_ns ? ops->queue_look_ns(queue) : 0;
+    return berth_semaphore_look_and_wait(point.semaphore, point.value, look_ns, timeout_ns);
+}
+
 berth_status berth_queue_run(berth_queue *queue, const berth_command *commands,
                              uint32_t command_count) {
     berth_semaphore *done = NULL;

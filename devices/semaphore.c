@@ -12,7 +12,6 @@
 
 // Waiters look this long before they sleep: about what a sleep and wake-up cost.
 #define SPIN_NS 5000
-#define SPINS_PER_CLOCK 32
 
 struct berth_semaphore {
     berth_allocator allocator;
@@ -171,11 +170,16 @@ static bool sleep_until(berth_semaphore *semaphore, uint64_t value, int64_t dead
 }
 
 berth_status berth_semaphore_wait(berth_semaphore *semaphore, uint64_t value, int64_t timeout_ns) {
+    return berth_semaphore_look_and_wait(semaphore, value, SPIN_NS, timeout_ns);
+}
+
+berth_status berth_semaphore_look_and_wait(berth_semaphore *semaphore, uint64_t value,
+                                           int64_t look_ns, int64_t timeout_ns) {
     bool done = settled(semaphore, value);
     if (!done && timeout_ns != 0) {
         int64_t now_ns = berth_clock_ns();
         int64_t deadline_ns = berth_clock_deadline_ns(now_ns, timeout_ns);
-        done = look(semaphore, value, SPIN_NS, deadline_ns) ||
+        done = look(semaphore, value, look_ns > SPIN_NS ? look_ns : SPIN_NS, deadline_ns) ||
                sleep_until(semaphore, value, deadline_ns);
     }
     if (!done)

@@ -36,6 +36,10 @@ void berth_semaphore_fail(berth_semaphore *semaphore, berth_status failure);
 // Errors: DEADLINE_EXCEEDED; a copy of the failure when the semaphore failed.
 BERTH_MUST_USE berth_status berth_semaphore_wait(berth_semaphore *semaphore, uint64_t value,
                                                  int64_t timeout_ns);
+// The same, looking for look_ns before it sleeps; at least as long as a sleep and wake-up cost.
+BERTH_MUST_USE berth_status berth_semaphore_look_and_wait(berth_semaphore *semaphore,
+                                                          uint64_t value, int64_t look_ns,
+                                                          int64_t timeout_ns);
 
 // Calls `reached` once, when the value is reached or the semaphore failed: at once on this thread,
 // or later on the signalling thread (never under a lock). `link` is caller-owned storage that must

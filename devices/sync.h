@@ -23,6 +23,8 @@ static inline void berth_devices__futex_wake(atomic_uint *word, int count) {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
+enum { SPINS_PER_CLOCK = 32 };  // of a thread that looks for a while
+
 static inline void berth_devices__spin_hint(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

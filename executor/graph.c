@@ -254,8 +254,8 @@ static berth_status wait_all(berth_session *session, int64_t timeout_ns) {
             left_ns = deadline_ns - berth_clock_ns();
             if (left_ns < 0) left_ns = 0;
         }
-        BERTH_TRY(berth_semaphore_wait(session->queues[q].semaphore, timeline(session, q, value),
-                                       left_ns));
+        berth_semaphore_point end = {session->queues[q].semaphore, timeline(session, q, value)};
+        BERTH_TRY(berth_queue_wait(session->queues[q].queue, end, left_ns));
     }
     return BERTH_OK;
 }

@@ -1,7 +1,8 @@
 // The cpu driver: the cores that this process may use, and where there are several kinds of cores or
 // NUMA nodes, those of each. A device's memories are the NUMA nodes, its own first. The device of all
 // cores runs commands on the calling thread (with the pool's help) where it can; devices of a part of
-// the cores do so on threads of their own, which are bound to these cores.
+// the cores do so on threads of their own, which are bound to these cores, unless the caller's happens to be on one
+// of them.
 #include "devices/cpu/cpu.h"
 
 #include <string.h>
@@ -10,8 +11,8 @@
 #include "base/clock.h"
 
 #define WORKER_SPIN_NS 20000
-// How long a pinned device looks for what it waits for: its cores are its own, and devices beside it
-// are waited for again and again.
+// How long a pinned device looks for what it waits for, and who waits for it: its cores are its own, and
+// devices beside it are waited for again and again. A few times what it takes to wake a thread.
 #define PINNED_LOOK_NS 200000
 #define MOVE_INTERVAL_NS 1000000  // workers that make way for several callers would only move
 
@@ -98,32 +99,46 @@ static void cpu_buffer_free(berth_buffer *base) {
 
 typedef struct cpu_queue {
     berth_host_queue base;
-    bool bound;  // its thread, to the first core of a pinned device; only that thread looks
 } cpu_queue;
 
 static berth_status cpu_queue_start(berth_queue *base, const berth_command *commands,
                                     uint32_t count, void *prepared, void *record) {
     (void)record;
-    cpu_queue *queue = (cpu_queue *)base;
-    const cpu_device *device = (const cpu_device *)base->device;
-    if (device->part.pinned && !queue->bound) {
-        berth_cpu_topology_bind_thread(device->topology, pthread_self(), device->part.cores[0]);
-        queue->bound = true;
-    }
+    const cpu_queue *queue = (const cpu_queue *)base;
     if (prepared) return berth_cpu__list_run(base->device, queue->base.order, prepared);
     return berth_host_queue_run_commands(base->device, queue->base.order, commands, count,
                                          berth_cpu__dispatch);
 }
 
-// The caller's own thread may be on any core: a pinned device works on the queue's.
-static berth_status cpu_queue_submit(berth_queue *queue, const berth_submission *submission) {
+static void cpu_queue_thread_begin(berth_queue *queue) {
     const cpu_device *device = (const cpu_device *)queue->device;
+    if (device->part.pinned)
+        berth_cpu_topology_bind_thread(device->topology, pthread_self(), device->part.cores[0]);
+}
+
+// Whether the calling thread is on one of the device's cores just now.
+static bool is_here(const cpu_device *device) {
+    if (!device->part.pinned) return true;
+    uint32_t core = berth_cpu_topology_core_of(device->topology, berth_cpu_topology_processor());
+    for (uint32_t i = 0; i < device->part.core_count; ++i)
+        if (device->part.cores[i] == core) return true;
+    return false;
+}
+
+// The caller's own thread may be on any core: elsewhere, a pinned device works on the queue's.
+static berth_status cpu_queue_submit(berth_queue *queue, const berth_submission *submission) {
     berth_submission own = *submission;
-    own.asynchronous = submission->asynchronous || device->part.pinned;
+    own.asynchronous = submission->asynchronous || !is_here((const cpu_device *)queue->device);
     return berth_host_queue_submit(queue, &own);
 }
 
-static const berth_host_queue_ops cpu_queue_ops = {.start = cpu_queue_start};
+// Who is on the device's own cores would only keep it from working.
+static int64_t cpu_queue_look_ns(berth_queue *queue) {
+    return is_here((const cpu_device *)queue->device) ? 0 : PINNED_LOOK_NS;
+}
+
+static const berth_host_queue_ops cpu_queue_ops = {.start = cpu_queue_start,
+                                                   .thread_begin = cpu_queue_thread_begin};
 
 static berth_status cpu_queue_open(berth_device *device, berth_queue_kind kind,
                                    berth_queue **out_queue) {
@@ -176,6 +191,7 @@ static const berth_device_ops cpu_device_ops = {
     .queue_open = cpu_queue_open,
     .queue_reserve = berth_host_queue_reserve,
     .queue_submit = cpu_queue_submit,
+    .queue_look_ns = cpu_queue_look_ns,
     .queue_destroy = cpu_queue_destroy,
     .list_prepare = berth_cpu__list_prepare,
     .list_update = berth_cpu__list_update,
@@ -187,7 +203,6 @@ static const berth_device_ops cpu_device_ops = {
 // The caller's own thread is never bound, since it is not ours, and may come to run on any core. A
 // worker bound to the same one would work only while the caller does not: it changes places.
 void berth_cpu__make_way(cpu_device *device) {
-    if (device->part.pinned) return;
     uint32_t processor = berth_cpu_topology_processor();
     if (!device->cores || processor == device->caller_processor) return;
     int64_t now_ns = berth_clock_ns();
