@@ -29,6 +29,7 @@ if(BERTH_SANITIZE)
 endif()
 if(BERTH_RUN_ONLY)  # what nothing calls is left out when libberth is linked
   # Tables of pointers: a bit for each that the loader moves, not 24 bytes, where the C library's loader reads that form.
+  include(CheckCCompilerFlag)
   include(CheckLinkerFlag)
   include(CheckCSourceCompiles)
   check_linker_flag(C LINKER:-z,pack-relative-relocs BERTH_LINKER_PACKS_RELOCATIONS)
@@ -42,9 +43,13 @@ int main(void) { return 0; }" BERTH_LOADER_READS_PACKED_RELOCATIONS)
   endif()
   target_compile_options(berth_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
     -fno-semantic-interposition)  # the library is linked with -Bsymbolic-functions
+  # Where size is asked for, all of it: 3.5 KB (GCC 12 on).
+  check_c_compiler_flag(-Oz BERTH_COMPILER_HAS_OZ)
+  if(BERTH_COMPILER_HAS_OZ)
+    target_compile_options(berth_flags INTERFACE $<$<CONFIG:MinSizeRel>:-Oz>)
+  endif()
   target_compile_options(berth_flags INTERFACE -fno-plt)  # calls go through the table of addresses, without a piece of code for each
   # Tables aligned as the ABI asks, not as vectors would like: gaps between them.
-  include(CheckCCompilerFlag)
   check_c_compiler_flag(-malign-data=abi BERTH_ALIGNS_DATA_AS_ABI)
   if(BERTH_ALIGNS_DATA_AS_ABI)
     target_compile_options(berth_flags INTERFACE -malign-data=abi)
@@ -112,6 +117,21 @@ function(berth_link_whole target)
   endforeach()
 endfunction()
 
+# berth_map_for_drivers(VARIABLE): the version script of libberth alone, which has the public functions and, of everything else,
+# what api/driver_names.map lists: nobody else is there to take more, and what is exported cannot be left out.
+function(berth_map_for_drivers out_map)
+  file(READ ${CMAKE_SOURCE_DIR}/api/berth.map script)
+  file(READ ${CMAKE_SOURCE_DIR}/api/driver_names.map names)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/api/berth.map ${CMAKE_SOURCE_DIR}/api/driver_names.map)
+  string(FIND "${script}" "global: berth_*;" place)
+  if(place EQUAL -1)
+    message(FATAL_ERROR "api/berth.map: no \"global: berth_*;\" to put the names of api/driver_names.map in place of")
+  endif()
+  string(REPLACE "global: berth_*;" "global:\n${names}" script "${script}")
+  set(${out_map} ${CMAKE_BINARY_DIR}/libberth.map PARENT_SCOPE)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/libberth.map CONTENT "${script}" @ONLY)
+endfunction()
+
 # berth_public_library(NAME EXPORT name OUTPUT file OBJECTS library COMPONENTS component... [WHOLE component...] LINK library...)
 # lib<file>.so and lib<file>.a (NAME and NAME_static) from the objects of an OBJECT library of api/ and from components; the
 # shared form has the symbols that api/<file>.map lists (docs/embedding.md), and of WHOLE (unless given, all of them) what
@@ -133,6 +153,9 @@ function(berth_public_library name)
   endforeach()
   berth_link_whole(${name} ${arg_WHOLE})
   set(map ${CMAKE_SOURCE_DIR}/api/${arg_OUTPUT}.map)
+  if(BERTH_RUN_ONLY)
+    berth_map_for_drivers(map)
+  endif()
   target_link_options(${name} PRIVATE LINKER:--version-script=${map} LINKER:-Bsymbolic-functions)
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${map})
   foreach(form ${name} ${name}_static)

@@ -110,6 +110,9 @@ int main(int argc, char **argv) {
 }
 C
 cc -std=c99 "$work/driver.c" $(pkg-config --cflags --libs berth) -o "$work/driver"
-output=$(LD_LIBRARY_PATH="$libraries" "$work/driver" "$build/libberth_vta.so")
-[ "$output" = vta ] || fail "the driver of VTA: $output"
+for driver in vta:libberth_vta.so example:tests/driver_null.so; do
+  [ -e "$build/${driver#*:}" ] || continue
+  output=$(LD_LIBRARY_PATH="$libraries" "$work/driver" "$build/${driver#*:}")
+  [ "$output" = "${driver%%:*}" ] || fail "the driver ${driver#*:}: $output"
+done
 echo "libberth.so alone: $size bytes stripped; runs programs of the whole build, byte code among them"
