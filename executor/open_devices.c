@@ -34,7 +34,8 @@ static berth_status open_device(berth_open_devices *devices, const berth_program
     BERTH_TRY(berth_driver_open(wanted->kind, allocator, &made->driver));
     berth_device_options options = {.thread_count = devices->thread_count,
                                     .cache_folder = devices->cache_folder,
-                                    .attributes = choice.attributes};
+                                    .attributes = choice.attributes,
+                                    .profile = devices->profile};
     berth_status status = berth_device_open(made->driver, choice.ordinal, &options, &made->device);
     if (status) {
         berth_driver_close(made->driver);
@@ -58,7 +59,9 @@ static berth_status open_session(void *user) {
     const berth_program *program = job->program;
     berth_session_binding *bindings =
         berth_arena_new_array(job->scratch, berth_session_binding, program->device_count + 1);
-    berth_session_options options = {.bindings = bindings, .workspaces = &job->devices->workspaces};
+    berth_session_options options = {.bindings = bindings,
+                                     .workspaces = &job->devices->workspaces,
+                                     .profile = job->devices->profile};
     for (uint32_t d = 0; d < program->device_count; ++d) {
         if (!berth_executor__is_used(program, d)) continue;
         berth_session_binding *binding = &bindings[options.binding_count++];

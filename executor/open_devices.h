@@ -17,6 +17,7 @@ typedef struct berth_open_devices {
     berth_arena *arena;        // where what is kept about them lies
     uint32_t thread_count;     // of processors; 0 = all cores
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
+    bool profile;              // sessions record when their steps ran
     berth_open_device *first;
     berth_workspaces workspaces;  // of all sessions
 } berth_open_devices;

@@ -7,6 +7,8 @@
 #ifndef BERTH_EXECUTOR_VM_H_
 #define BERTH_EXECUTOR_VM_H_
 
+#include <berth/dynamic.h>
+
 #include "artifact/vm.h"
 #include "base/atomics.h"
 #include "executor/session.h"
@@ -52,12 +54,19 @@ BERTH_MUST_USE berth_status berth_vm_piece_tensors(const berth_vm_piece *piece,
                                                    berth_vm_value *const *inputs,
                                                    berth_tensor *out_tensors);
 
+// Who is told what ran; `listener` NULL = nobody.
+typedef struct berth_vm_watch {
+    berth_piece_listener listener;
+    void *user;
+} berth_vm_watch;
+
 // What a piece is given: its inputs, dense.
 typedef struct berth_vm_piece_call {
+    const berth_vm_piece *piece;
+    const berth_vm_watch *watch;
     const berth_tensor *inputs;
     berth_vm_value *const *values;  // (optional) of the same inputs, for outputs that continue them
-    uint32_t input_count;
-    berth_tensor *room;  // as many as the program has inputs and outputs
+    berth_tensor *room;             // as many as the program has inputs and outputs
     uint64_t
         *copied_bytes;  // of what is continued: counts what had to be copied; NULL without `values`
 } berth_vm_piece_call;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "artifact/program.h"
+#include "executor/session_private.h"
 #include "executor/vm.h"
 #include "executor/vm_grown.h"
 
@@ -75,7 +76,7 @@ static berth_status feed(const piece_run *r) {
         uint32_t from = berth_vm_variant_input(&variant, i);
         berth_tensor *fed = &r->call.room[i];
         *fed = *berth_session_input(r->session, i);
-        if (from >= r->call.input_count ||
+        if (from >= r->call.piece->input_count ||
             berth_tensor_size_bytes(fed) != berth_tensor_size_bytes(&r->call.inputs[from]))
             return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
         fed->data = r->call.inputs[from].data;
@@ -89,7 +90,7 @@ static berth_status continue_input(const piece_run *r, uint32_t output, berth_vm
     const berth_program_tensor *tensor = &r->program->tensors[io->tensor];
     const uint32_t from = io->continues - 1;
     berth_program_room room;
-    if (from >= r->call.input_count || !r->call.values || !r->call.values[from] ||
+    if (from >= r->call.piece->input_count || !r->call.values || !r->call.values[from] ||
         !berth_program_tensor_room(tensor, &room))
         return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
     return berth_vm_grown_make(r->call.values[from], tensor, &room, r->call.copied_bytes, out);
@@ -107,6 +108,17 @@ static berth_status make_outputs(const piece_run *r, berth_vm_value **outputs) {
         results[i] = outputs[i]->tensor;
     }
     return BERTH_OK;
+}
+
+static void tell(const piece_run *r) {
+    const berth_piece_facts facts = {.name = r->call.piece->name,
+                                     .op = r->call.piece->op,
+                                     .target = r->program->target_json,
+                                     .session = r->session,
+                                     .start_ns = r->session->run_start_ns,
+                                     .duration_ns =
+                                         r->session->run_end_ns - r->session->run_start_ns};
+    r->call.watch->listener(r->call.watch->user, &facts);
 }
 
 berth_status berth_vm_piece_run(berth_session *session, const berth_program *program,
@@ -129,6 +141,7 @@ berth_status berth_vm_piece_run(berth_session *session, const berth_program *pro
     }
     for (uint32_t i = 0; i < r.output_count; ++i)
         if (program->outputs[i].continues) berth_vm_grown_keep(outputs[i]);
+    if (call->watch->listener) tell(&r);
     return BERTH_OK;
 }
 

@@ -35,6 +35,7 @@ struct berth_vm_runner {
     opened *variants;  // per variant
     berth_vm_runner_report report;
     berth_vm_states states;  // its program NULL: none are kept
+    berth_vm_watch watch;
     atomic_uint cancelled;
 };
 
@@ -267,9 +268,10 @@ static berth_status run_given(berth_vm_runner *r, uint32_t piece, given *g,
     if (!c.variant->program)
         return berth_vm_piece_give(c.variant->results, held->output_count, outputs);
     BERTH_TRY(make_dense(c.variant->program, held->input_count, g, &r->report.copied_bytes));
-    const berth_vm_piece_call call = {.inputs = g->tensors,
+    const berth_vm_piece_call call = {.piece = held,
+                                      .watch = &r->watch,
+                                      .inputs = g->tensors,
                                       .values = g->values,
-                                      .input_count = held->input_count,
                                       .room = c.opened->room,
                                       .copied_bytes = &r->report.copied_bytes};
     return berth_vm_piece_run(c.opened->session, c.variant->program, &call, outputs);
@@ -371,12 +373,17 @@ berth_status berth_vm_runner_get_state(const berth_vm_runner *runner, uint32_t i
                                   : BERTH_OK;
 }
 
+void berth_vm_runner_watch(berth_vm_runner *runner, berth_vm_watch watch) {
+    runner->watch = watch;
+    runner->devices.profile = watch.listener != NULL;
+}
+
 void berth_vm_runner_cancel(berth_vm_runner *runner) {
     atomic_store(&runner->cancelled, 1);
 }
 
-void berth_vm_runner_get_report(const berth_vm_runner *runner, berth_vm_runner_report *out_report) {
-    *out_report = runner->report;
+const berth_vm_runner_report *berth_vm_runner_get_report(const berth_vm_runner *runner) {
+    return &runner->report;
 }
 
 // ---- opening ------------------------------------------------------------------------------------

@@ -47,9 +47,12 @@ void berth_vm_runner_reset_states(berth_vm_runner *runner);  // as before the fi
 // Errors: OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_vm_runner_get_state(const berth_vm_runner *runner, uint32_t input,
                                                       berth_vm_value **out_value);
+// Before the first run: who is told each piece that uses a session.
+void berth_vm_runner_watch(berth_vm_runner *runner, berth_vm_watch watch);
 // Ends a run under way on another thread, or the next one. Thread-safe.
 void berth_vm_runner_cancel(berth_vm_runner *runner);
 
-void berth_vm_runner_get_report(const berth_vm_runner *runner, berth_vm_runner_report *out_report);
+// Lives with the runner, and tells of its last run.
+const berth_vm_runner_report *berth_vm_runner_get_report(const berth_vm_runner *runner);
 
 #endif  // BERTH_EXECUTOR_VM_RUNNER_H_

@@ -51,6 +51,7 @@ struct berth_vm_session {
     berth_vm_value *const *run_inputs;  // of the run in progress
     general_segment *general;           // per segment
     uint32_t general_count;
+    berth_vm_watch watch;
     atomic_uint cancelled;
 };
 
@@ -62,6 +63,11 @@ static const berth_vm_segment *segment_at(const berth_vm_session *s, uint32_t in
 
 static const char *name_at(const berth_vm_session *s, uint32_t index) {
     return s->parts ? berth_vm_parts_name(s->parts, index) : s->code.program->segments[index].name;
+}
+
+static const char *op_at(const berth_vm_session *s, uint32_t index) {
+    const berth_vm_program *program = s->code.program;
+    return index < program->segment_count ? program->segments[index].op : "part of a segment";
 }
 
 typedef struct segment_job {
@@ -293,8 +299,11 @@ static berth_status run_tensors(void *user, uint32_t index, const berth_tensor *
             return berth_vm_parts_run(s->parts, index, inputs, run_tensors, s, outputs);
     }
     if (!c) BERTH_TRY(make_compiled(s, index, inputs, key, &c));
+    const berth_vm_piece piece = {.name = name_at(s, index),
+                                  .op = op_at(s, index),
+                                  .input_count = segment_at(s, index)->input_count};
     const berth_vm_piece_call call = {
-        .inputs = inputs, .input_count = segment_at(s, index)->input_count, .room = c->room};
+        .piece = &piece, .watch = &s->watch, .inputs = inputs, .room = c->room};
     return berth_vm_piece_run(c->session, c->program, &call, outputs);
 }
 
@@ -342,7 +351,14 @@ static berth_status run_host(void *user, uint32_t operation, berth_vm_value *con
         if (!s->on_host) s->on_host = piece;
     }
     host_job job = {.session = user, .operation = operation, .inputs = inputs, .outputs = outputs};
-    return berth_arena_scratch(compute_on_host, &job, &job.arena);
+    const int64_t start_ns = berth_clock_ns();
+    BERTH_TRY(berth_arena_scratch(compute_on_host, &job, &job.arena));
+    const berth_piece_facts facts = {.name = piece->name,
+                                     .op = piece->op,
+                                     .start_ns = start_ns,
+                                     .duration_ns = berth_clock_ns() - start_ns};
+    if (s->watch.listener) s->watch.listener(s->watch.user, &facts);
+    return BERTH_OK;
 }
 
 // ---- the session --------------------------------------------------------------------------------
@@ -513,12 +529,11 @@ const berth_vm_body *berth_vm_session_body(const berth_vm_session *session) {
 
 static berth_status run_program(berth_vm_session *session, berth_vm_value *const *inputs,
                                 berth_vm_value **outputs) {
-    berth_vm_runner_report report;
     berth_status status = berth_vm_runner_run(session->runner, inputs, outputs);
-    berth_vm_runner_get_report(session->runner, &report);
-    session->report.instructions = report.instructions;
-    session->report.segment_runs = report.segments;
-    session->report.host_operations = report.host_operations;
+    const berth_vm_runner_report *report = berth_vm_runner_get_report(session->runner);
+    session->report.instructions = report->instructions;
+    session->report.segment_runs = report->segments;
+    session->report.host_operations = report->host_operations;
     if (!status) session->report.run_count++;
     return status;
 }
@@ -544,6 +559,12 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
     if (!status) session->report.run_count++;
     atomic_store(&session->cancelled, 0);
     return status;
+}
+
+void berth_vm_session_watch(berth_vm_session *session, berth_vm_watch watch) {
+    session->watch = watch;
+    session->devices.profile = watch.listener != NULL;
+    if (session->runner) berth_vm_runner_watch(session->runner, watch);
 }
 
 void berth_vm_session_cancel(berth_vm_session *session) {

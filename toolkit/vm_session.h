@@ -69,6 +69,8 @@ const berth_vm_body *berth_vm_session_body(const berth_vm_session *session);
 BERTH_MUST_USE berth_status berth_vm_session_run(berth_vm_session *session,
                                                  berth_vm_value *const *inputs,
                                                  berth_vm_value **outputs);
+// Before the first run: who is told each piece (<berth/dynamic.h>).
+void berth_vm_session_watch(berth_vm_session *session, berth_vm_watch watch);
 // Ends a run under way on another thread, or the next one. Thread-safe.
 void berth_vm_session_cancel(berth_vm_session *session);
 

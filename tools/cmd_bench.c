@@ -15,6 +15,7 @@
 #include "tools/commands.h"
 #include "tools/latency.h"
 #include "tools/run_inputs.h"
+#include "tools/vm_inputs.h"
 
 typedef struct bench_command {
     berth_cli_model cli;
@@ -139,8 +140,8 @@ static berth_status note_latency(stream *s, double ms) {
 static berth_status run_once(stream *s) {
     if (!s->dynamic) return berth_session_run(s->session, -1);
     berth_results *results = NULL;
-    BERTH_TRY(berth_dynamic_run(s->dynamic, s->bench->inputs,
-                                berth_program_input_count(s->bench->program), &results));
+    BERTH_TRY(berth_dynamic_run(s->dynamic, s->bench->inputs, berth_dynamic_input_count(s->dynamic),
+                                &results));
     berth_results_free(results);
     return BERTH_OK;
 }
@@ -239,7 +240,25 @@ static berth_status open_dynamic(bench_state *s) {
     return BERTH_OK;
 }
 
+// Of a model whose parts are compiled when they are reached, which is in the runs to warm up, or in the first.
+static berth_status open_compiling(bench_state *s) {
+    if (s->command.share)
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "--share is of sessions, and the virtual machine runs this model");
+    s->streams = berth_arena_new_array(s->command.cli.arena, stream, s->command.streams);
+    int64_t before_ns = berth_clock_ns();
+    for (uint32_t i = 0; i < s->command.streams; ++i) {
+        s->streams[i].bench = s;
+        BERTH_TRY(berth_compiler_load_dynamic_file(s->compiler, s->command.cli.model,
+                                                   s->command.threads, &s->streams[i].dynamic));
+        if (i == 0) s->open_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
+    }
+    return berth_vm_inputs_make(&s->command.cli, s->streams[0].dynamic, &s->values, s->command.seed,
+                                &s->inputs);
+}
+
 static berth_status open_streams(bench_state *s) {
+    if (!s->program) return open_compiling(s);
     berth_program_facts facts;
     BERTH_TRY(berth_program_get_facts(s->program, &facts, sizeof(facts)));
     if (strcmp(facts.executor, "vm") == 0) return open_dynamic(s);
@@ -275,9 +294,19 @@ static double throughput(const bench_state *s) {
     return s->wall_ms > 0 ? (double)s->count / s->wall_ms * 1e3 : 0;
 }
 
+static double predicted_ns(const bench_state *s) {
+    return s->program ? berth_program_predicted_ns(s->program) : 0;
+}
+
+static const char *name_of(const bench_state *s) {
+    return s->program ? berth_program_name(s->program) : s->command.cli.model;
+}
+
 static void print_text(const bench_state *s) {
     const bench_command *command = &s->command;
-    const char *kind = berth_program_file_is(command->cli.model) ? "loaded" : "compiled";
+    const char *kind = !s->program                                 ? "looked at"
+                       : berth_program_file_is(command->cli.model) ? "loaded"
+                                                                   : "compiled";
     berth_cli_print("%s in %.1f ms, opened in %.1f ms\n", kind, s->load_ms, s->open_ms);
     berth_cli_print("latency: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms, mean %.3f ms, min %.3f ms, "
                     "max %.3f ms\n",
@@ -291,59 +320,72 @@ static void print_text(const bench_state *s) {
     if (command->cli.batch > 0)
         berth_cli_print("batch: %u inputs a run, %.2f inputs/s\n", command->cli.batch,
                         throughput(s) * command->cli.batch);
-    if (berth_program_predicted_ns(s->program) > 0)
-        berth_cli_print("predicted: %.3f ms; p50 is %.2f times that\n",
-                        berth_program_predicted_ns(s->program) / 1e6,
-                        quantile(s, 0.5) * 1e6 / berth_program_predicted_ns(s->program));
+    if (predicted_ns(s) > 0)
+        berth_cli_print("predicted: %.3f ms; p50 is %.2f times that\n", predicted_ns(s) / 1e6,
+                        quantile(s, 0.5) * 1e6 / predicted_ns(s));
     else
-        berth_cli_print("predicted: the program does not say\n");
+        berth_cli_print("predicted: %s\n", s->program ? "the program does not say"
+                                                      : "nothing, it is compiled as it runs");
 }
 
 static json_t *report_json(const bench_state *s) {
-    double predicted_ns = berth_program_predicted_ns(s->program);
+    double predicted = predicted_ns(s);
     json_t *latency = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "p50", quantile(s, 0.5), "p90",
                                 quantile(s, 0.9), "p99", quantile(s, 0.99), "mean", mean_ms(s),
                                 "min", quantile(s, 0), "max", quantile(s, 1));
     json_t *devices = json_array();
-    for (uint32_t i = 0; i < berth_program_device_count(s->program); ++i)
+    for (uint32_t i = 0; s->program && i < berth_program_device_count(s->program); ++i)
         json_array_append_new(devices,
                               berth_cli_json_text(berth_program_device_name(s->program, i)));
     json_t *json =
         json_pack("{s:o, s:o, s:f, s:f, s:o, s:f, s:I, s:I, s:i, s:b, s:i, s:f}", "model",
-                  berth_cli_json_text(berth_program_name(s->program)), "devices", devices,
-                  "load_ms", s->load_ms, "open_ms", s->open_ms, "latency_ms", latency,
-                  "throughput_per_s", throughput(s), "runs", (json_int_t)s->count, "warmup",
-                  (json_int_t)s->command.warmup, "streams", (int)s->command.streams, "shared",
-                  s->command.share, "threads", (int)s->command.threads, "wall_ms", s->wall_ms);
+                  berth_cli_json_text(name_of(s)), "devices", devices, "load_ms", s->load_ms,
+                  "open_ms", s->open_ms, "latency_ms", latency, "throughput_per_s", throughput(s),
+                  "runs", (json_int_t)s->count, "warmup", (json_int_t)s->command.warmup, "streams",
+                  (int)s->command.streams, "shared", s->command.share, "threads",
+                  (int)s->command.threads, "wall_ms", s->wall_ms);
     if (s->command.cli.batch > 0) {
         json_object_set_new(json, "batch", json_integer(s->command.cli.batch));
         json_object_set_new(json, "inputs_per_s", json_real(throughput(s) * s->command.cli.batch));
     }
     json_object_set_new(json, "predicted_ms",
-                        predicted_ns > 0 ? json_real(predicted_ns / 1e6) : json_null());
+                        predicted > 0 ? json_real(predicted / 1e6) : json_null());
     json_object_set_new(json, "measured_over_predicted",
-                        predicted_ns > 0 ? json_real(quantile(s, 0.5) * 1e6 / predicted_ns)
-                                         : json_null());
+                        predicted > 0 ? json_real(quantile(s, 0.5) * 1e6 / predicted)
+                                      : json_null());
     return json;
 }
 
 static void print_picture(const bench_state *s) {
     berth_strbuf text = berth_strbuf_make(s->command.cli.arena);
-    const berth_bench_facts facts = {.model = berth_program_name(s->program),
+    const berth_bench_facts facts = {.model = name_of(s),
                                      .latency_ms = s->latency_ms,
                                      .count = s->count,
                                      .throughput_per_s = throughput(s),
                                      .streams = s->command.streams,
-                                     .predicted_ms = berth_program_predicted_ns(s->program) / 1e6};
+                                     .predicted_ms = predicted_ns(s) / 1e6};
     berth_bench_draw(&facts, &text);
     fputs(berth_strbuf_text(&text), stdout);
+}
+
+// Where no program can be made before the runs, `program` stays NULL.
+static berth_status compile(bench_state *s) {
+    berth_status status =
+        berth_compiler_compile_file(s->compiler, s->command.cli.model, &s->program);
+    const char *executor = s->command.cli.executor;
+    if (!status || !berth_compiler_needs_dynamic(s->compiler) ||
+        (executor && strcmp(executor, "vm") != 0))
+        return status;
+    berth_status_free(status);
+    s->program = NULL;
+    return BERTH_OK;
 }
 
 static berth_status run(void *state) {
     bench_state *s = state;
     BERTH_TRY(berth_cli_compiler_of(&s->command.cli, &s->compiler, &s->values));
     int64_t before_ns = berth_clock_ns();
-    BERTH_TRY(berth_compiler_compile_file(s->compiler, s->command.cli.model, &s->program));
+    BERTH_TRY(compile(s));
     s->load_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
     BERTH_TRY(open_streams(s));
     BERTH_TRY(run_streams(s));

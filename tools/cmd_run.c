@@ -150,12 +150,24 @@ static void say_fallback(void *user, const char *message) {
     berth_cli_message("warning", message);
 }
 
+// A plan has steps of its own.
 static berth_status begin_profile(run_state *s) {
+    if (!s->command.profile) return BERTH_OK;
+    berth_run_profile_close(&s->profile);
+    s->profile = (berth_run_profile){0};
+    return berth_run_profile_open(&s->profile);
+}
+
+static berth_status add_to_profile(run_state *s) {
     if (!s->command.profile) return BERTH_OK;
     const berth_program *plan =
         s->plan ? berth_program_fallback(s->program, s->plan - 1) : s->program;
-    return berth_run_profile_make(s->command.cli.arena, s->session, berth_program_target(plan),
-                                  &s->profile);
+    const berth_run_profile_part part = {.session = s->session,
+                                         .target = berth_program_target(plan)};
+    berth_run_profile_begin(&s->profile);
+    BERTH_TRY(berth_run_profile_add(&s->profile, &part));
+    berth_run_profile_end(&s->profile, berth_session_run_ns(s->session));
+    return BERTH_OK;
 }
 
 static berth_status run_all(run_state *s) {
@@ -170,7 +182,7 @@ static berth_status run_all(run_state *s) {
         s->latency_ms[i] = (double)(berth_clock_ns() - start_ns) / 1e6;
         if (follow_plan(s))  // a device was lost: the steps are others from here on
             BERTH_TRY(begin_profile(s));
-        if (s->command.profile) BERTH_TRY(berth_run_profile_add(&s->profile, s->session));
+        BERTH_TRY(add_to_profile(s));
     }
     berth_latency_sort(s->latency_ms, repeat);
     return BERTH_OK;
@@ -347,15 +359,13 @@ static berth_status run_model(run_state *s) {
 
 static berth_status run_by_vm(run_state *s) {
     const run_command *command = &s->command;
-    if (command->trace || command->profile)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "the virtual machine runs this model: it has no %s yet",
-                                 command->trace ? "--trace" : "--profile");
     berth_run_vm vm = {.cli = &s->command.cli,
                        .values = &s->values,
                        .compiler = s->compiler,
                        .outputs = &s->command.outputs,
                        .require = command->require,
+                       .trace = command->trace,
+                       .profile = command->profile,
                        .repeat = command->repeat,
                        .warmup = command->warmup,
                        .seed = command->seed,
@@ -449,6 +459,7 @@ static berth_status run(void *state) {
 static void end(void *state) {
     run_state *s = state;
     for (uint32_t i = 0; s->together && i < s->command.models.count; ++i) end(&s->together[i]);
+    berth_run_profile_close(&s->profile);
     berth_session_destroy(s->session);
     berth_program_release(s->program);
     berth_compiler_destroy(s->compiler);

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/tensor.h"
 #include "tools/latency.h"
 #include "tools/run_output.h"
+#include "tools/run_profile.h"
+#include "tools/vm_inputs.h"
 
 typedef struct vm_run {
     const berth_run_vm *options;
@@ -16,92 +17,13 @@ typedef struct vm_run {
     berth_tensor *inputs;
     berth_results *results;
     double *latency_ms;
+    berth_run_profile profile;  // of --profile or --trace
+    bool is_timed;              // a run is in progress that counts
+    int64_t start_ns;           // of the run in progress
+    int64_t own_ns;             // that recording took of it
+    int64_t compile_ns;         // in all timed runs
+    berth_status heard;         // the first failure of recording
 } vm_run;
-
-// ---- inputs -------------------------------------------------------------------------------------
-
-static const berth_tensor *given_input(const vm_run *r, const char *name) {
-    const berth_cli_values *given = r->options->values;
-    for (uint32_t i = 0; i < given->input_count; ++i)
-        if (strcmp(given->inputs[i].name, name) == 0) return &given->inputs[i].tensor;
-    return NULL;
-}
-
-static berth_status check_given(const vm_run *r) {
-    const berth_cli_values *given = r->options->values;
-    for (uint32_t i = 0; i < given->input_count; ++i) {
-        bool found = false;
-        for (uint32_t k = 0; k < berth_dynamic_input_count(r->model); ++k)
-            found |= strcmp(berth_dynamic_input_name(r->model, k), given->inputs[i].name) == 0;
-        if (!found)
-            return berth_status_make(BERTH_INVALID_ARGUMENT, "the model has no input \"%s\"",
-                                     given->inputs[i].name);
-    }
-    return BERTH_OK;
-}
-
-// The extent of an open dimension for random values: the most of its bounds, else 1 for what looks like the
-// batch; -1: it must be given.
-static int64_t extent_of(const berth_dynamic_port *port, int d) {
-    if (port->dims[d] >= 0) return port->dims[d];
-    if (port->least[d] || port->most[d]) return port->most[d];
-    return d == 0 && port->rank > 1 ? 1 : -1;
-}
-
-// Random values.
-static berth_status random_input(vm_run *r, const berth_dynamic_port *port, uint32_t index) {
-    int64_t dims[BERTH_MAX_RANK];
-    bool known = port->is_tensor && port->dtype && port->rank >= 0;
-    bool by_bounds = false, assumed = false;
-    for (int d = 0; known && d < port->rank; ++d) {
-        dims[d] = extent_of(port, d);
-        known = dims[d] >= 0;
-        by_bounds |= port->least[d] || port->most[d];
-        assumed |= port->dims[d] < 0;
-    }
-    if (!port->is_tensor)
-        return berth_status_make(
-            BERTH_UNSUPPORTED,
-            "input \"%s\" is %s, which cannot be given here yet (`berth verify` "
-            "reads it)",
-            port->name, port->type);
-    if (!known)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "input \"%s\" is %s: give it (--input %s=FILE), or its dimensions "
-                                 "(--dim NAME=EXTENT)",
-                                 port->name, port->type, port->name);
-    if (by_bounds)
-        berth_cli_level_message(
-            r->options->cli, BERTH_MESSAGE_NOTE,
-            berth_arena_printf(r->arena,
-                               "input \"%s\" (%s): run with the most of its bounds; --input gives "
-                               "others",
-                               port->name, port->type));
-    else if (assumed)
-        berth_cli_level_message(
-            r->options->cli, BERTH_MESSAGE_NOTE,
-            berth_arena_printf(
-                r->arena, "input \"%s\" (%s): run with a batch of 1; %s gives others", port->name,
-                port->type,
-                berth_program_file_is(r->options->cli->model) ? "--input" : "--input or --dim"));
-    r->inputs[index] = berth_tensor_create(r->arena, port->dtype, port->rank, dims);
-    berth_tensor_fill_random(&r->inputs[index], r->options->seed + index);
-    return BERTH_OK;
-}
-
-static berth_status feed(vm_run *r) {
-    BERTH_TRY(check_given(r));
-    for (uint32_t i = 0; i < berth_dynamic_input_count(r->model); ++i) {
-        berth_dynamic_port port;
-        BERTH_TRY(berth_dynamic_get_input(r->model, i, &port, sizeof(port)));
-        const berth_tensor *given = given_input(r, port.name);
-        if (given)
-            r->inputs[i] = *given;
-        else
-            BERTH_TRY(random_input(r, &port, i));
-    }
-    return BERTH_OK;
-}
 
 // ---- outputs ------------------------------------------------------------------------------------
 
@@ -188,18 +110,60 @@ static json_t *output_json(const vm_run *r, uint32_t output) {
 
 // ---- runs ---------------------------------------------------------------------------------------
 
+static void hear(void *user, const berth_piece_facts *piece) {
+    vm_run *r = user;
+    if (!r->is_timed || r->heard) return;
+    const int64_t before_ns = berth_clock_ns();
+    const berth_run_profile_part part = {.session = piece->session,
+                                         .name = piece->name,
+                                         .op = piece->op,
+                                         .duration_ns = piece->duration_ns,
+                                         .target = piece->target,
+                                         .start_ns = piece->start_ns - r->start_ns - r->own_ns};
+    r->heard = berth_run_profile_add(&r->profile, &part);
+    r->own_ns += berth_clock_ns() - before_ns;
+}
+
+static berth_status compiled_ns(const vm_run *r, int64_t *out_ns) {
+    berth_dynamic_report report;
+    BERTH_TRY(berth_dynamic_get_report(r->model, &report, sizeof(report)));
+    *out_ns = report.compile_ns;
+    return BERTH_OK;
+}
+
+static berth_status run_once(vm_run *r, double *out_ms) {
+    int64_t compiled_before_ns = 0, compiled_after_ns = 0;
+    berth_results_free(r->results);
+    r->results = NULL;
+    r->own_ns = 0;
+    BERTH_TRY(compiled_ns(r, &compiled_before_ns));
+    berth_run_profile_begin(&r->profile);
+    r->start_ns = berth_clock_ns();
+    BERTH_TRY(
+        berth_dynamic_run(r->model, r->inputs, berth_dynamic_input_count(r->model), &r->results));
+    const int64_t run_ns = berth_clock_ns() - r->start_ns - r->own_ns;
+    *out_ms = (double)run_ns / 1e6;
+    BERTH_TRY(r->heard);
+    if (!r->is_timed) return BERTH_OK;
+    BERTH_TRY(compiled_ns(r, &compiled_after_ns));
+    r->compile_ns += compiled_after_ns - compiled_before_ns;
+    berth_run_profile_end(&r->profile, run_ns);
+    return BERTH_OK;
+}
+
 static berth_status run_all(vm_run *r) {
-    uint64_t warmup = r->options->warmup;
-    r->latency_ms = berth_arena_new_array(r->arena, double, r->options->repeat);
-    for (uint64_t i = 0; i < warmup + r->options->repeat; ++i) {
-        berth_results_free(r->results);
-        r->results = NULL;
-        int64_t start_ns = berth_clock_ns();
-        BERTH_TRY(berth_dynamic_run(r->model, r->inputs, berth_dynamic_input_count(r->model),
-                                    &r->results));
-        if (i >= warmup) r->latency_ms[i - warmup] = (double)(berth_clock_ns() - start_ns) / 1e6;
+    const berth_run_vm *options = r->options;
+    double warm_ms = 0;
+    r->latency_ms = berth_arena_new_array(r->arena, double, options->repeat);
+    if (options->profile || options->trace) {
+        BERTH_TRY(berth_run_profile_open(&r->profile));
+        r->profile.keeps_events = options->trace != NULL;
+        berth_dynamic_listen(r->model, hear, r);
     }
-    berth_latency_sort(r->latency_ms, r->options->repeat);
+    for (uint64_t i = 0; i < options->warmup; ++i) BERTH_TRY(run_once(r, &warm_ms));
+    r->is_timed = true;
+    for (uint64_t i = 0; i < options->repeat; ++i) BERTH_TRY(run_once(r, &r->latency_ms[i]));
+    berth_latency_sort(r->latency_ms, options->repeat);
     return BERTH_OK;
 }
 
@@ -207,7 +171,20 @@ static double quantile(const vm_run *r, double q) {
     return berth_latency_quantile(r->latency_ms, r->options->repeat, q);
 }
 
-static berth_status print_text(const vm_run *r) {
+// Milliseconds of a run, the mean, that go into neither steps nor compiling: byte code, and what is between steps.
+static double rest_ms(const vm_run *r) {
+    const double runs = (double)r->profile.run_count;
+    return (double)(r->profile.run_ns - r->compile_ns) / 1e6 / runs -
+           berth_run_profile_busy_ms(&r->profile);
+}
+
+static void print_profile(vm_run *r) {
+    berth_run_profile_print(&r->profile);
+    berth_cli_print("profile: besides, %.3f ms compiling, %.3f ms the runtime, per run\n",
+                    (double)r->compile_ns / 1e6 / (double)r->profile.run_count, rest_ms(r));
+}
+
+static berth_status print_text(vm_run *r) {
     berth_dynamic_report report;
     BERTH_TRY(berth_dynamic_get_report(r->model, &report, sizeof(report)));
     for (uint32_t i = 0; i < berth_dynamic_output_count(r->model); ++i) print_output(r, i);
@@ -220,6 +197,7 @@ static berth_status print_text(const vm_run *r) {
                     (unsigned long long)report.segment_runs,
                     (unsigned long long)report.host_operations,
                     (unsigned long long)report.host_data_operations);
+    if (r->options->profile) print_profile(r);
     if (berth_program_file_is(r->options->cli->model)) {
         berth_cli_print("compiled: nothing, the program has %u kernels\n", report.kernel_count);
         return BERTH_OK;
@@ -232,7 +210,7 @@ static berth_status print_text(const vm_run *r) {
     return BERTH_OK;
 }
 
-static berth_status print_json(const vm_run *r) {
+static berth_status print_json(vm_run *r) {
     berth_dynamic_report report;
     BERTH_TRY(berth_dynamic_get_report(r->model, &report, sizeof(report)));
     json_t *outputs = json_array();
@@ -248,19 +226,30 @@ static berth_status print_json(const vm_run *r) {
                   "kernels", (int)report.kernel_count, "compile_s", (double)report.compile_ns / 1e9,
                   "functions_exact", (int)report.exact_count, "functions_generic",
                   (int)report.generic_count, "functions_reused", (int)report.reused_count);
-    berth_cli_print_json(json_pack("{s:o, s:s, s:o, s:I, s:o, s:o}", "model",
-                                   berth_cli_json_text(report.model), "executor", "vm",
-                                   "latency_ms", latency, "runs", (json_int_t)r->options->repeat,
-                                   "outputs", outputs, "vm", vm));
+    json_t *json =
+        json_pack("{s:o, s:s, s:o, s:I, s:o, s:o}", "model", berth_cli_json_text(report.model),
+                  "executor", "vm", "latency_ms", latency, "runs", (json_int_t)r->options->repeat,
+                  "outputs", outputs, "vm", vm);
+    if (r->options->profile) {
+        json_object_set_new(vm, "compile_ms_per_run",
+                            json_real((double)r->compile_ns / 1e6 / (double)r->profile.run_count));
+        json_object_set_new(vm, "runtime_ms_per_run", json_real(rest_ms(r)));
+        json_object_set_new(json, "profile", berth_run_profile_json(&r->profile));
+    }
+    berth_cli_print_json(json);
     return BERTH_OK;
 }
 
 static berth_status run_session(vm_run *r) {
     BERTH_TRY(check_outputs(r));
-    BERTH_TRY(feed(r));
+    BERTH_TRY(berth_vm_inputs_make(r->options->cli, r->model, r->options->values, r->options->seed,
+                                   &r->inputs));
     BERTH_TRY(run_all(r));
     if (r->options->require) BERTH_TRY(berth_dynamic_check_devices(r->model, r->options->require));
     BERTH_TRY(write_files(r));
+    if (r->options->trace)
+        BERTH_TRY(
+            berth_run_profile_write_trace(&r->profile, r->options->cli->model, r->options->trace));
     return berth_cli_wants_json(r->options->cli) ? print_json(r) : print_text(r);
 }
 
@@ -268,9 +257,9 @@ berth_status berth_run_with_vm(const berth_run_vm *options) {
     vm_run r = {.options = options, .arena = options->cli->arena};
     BERTH_TRY(berth_compiler_load_dynamic_file(options->compiler, options->cli->model,
                                                options->threads, &r.model));
-    r.inputs = berth_arena_new_array(r.arena, berth_tensor, berth_dynamic_input_count(r.model) + 1);
     berth_status status = berth_dynamic_follow(r.model, options->compiler);
     if (!status) status = run_session(&r);
+    berth_run_profile_close(&r.profile);
     berth_results_free(r.results);
     berth_dynamic_destroy(r.model);
     return status;

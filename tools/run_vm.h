@@ -10,6 +10,8 @@ typedef struct berth_run_vm {
     berth_compiler *compiler;          // with the options of the command line
     const berth_cli_strings *outputs;  // NAME=FILE
     const char *require;
+    const char *trace;  // a file for the last run's; NULL = none
+    bool profile;
     uint64_t repeat, warmup, seed;
     uint32_t threads;
 } berth_run_vm;

@@ -30,7 +30,12 @@ static void destroy(void *state) {
     berth_free(berth_allocator_system(), model, sizeof(*model));
 }
 
-static const berth_api__dynamic_ops ops = {run, cancel, destroy, NULL};
+static void watch(void *state, berth_vm_watch watch) {
+    const compiled_model *model = state;
+    berth_vm_session_watch(model->session, watch);
+}
+
+static const berth_api__dynamic_ops ops = {run, cancel, destroy, NULL, watch};
 
 // ---- loading ------------------------------------------------------------------------------------
 

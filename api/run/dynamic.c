@@ -56,10 +56,15 @@ static berth_vm_runner *runner_of_loaded(void *state) {
     return held->runner;
 }
 
+static void watch_loaded(void *state, berth_vm_watch watch) {
+    const loaded *held = state;
+    berth_vm_runner_watch(held->runner, watch);
+}
+
 berth_status berth_program_load_dynamic(berth_program *program, uint32_t thread_count,
                                         berth_dynamic **out_dynamic) {
     static const berth_api__dynamic_ops ops = {run_loaded, cancel_loaded, destroy_loaded,
-                                               runner_of_loaded};
+                                               runner_of_loaded, watch_loaded};
     const berth_vm_runner_options options = {.thread_count = thread_count};
     *out_dynamic = NULL;
     loaded *held = berth_calloc(berth_allocator_system(), 1, sizeof(*held));
@@ -184,9 +189,11 @@ berth_status berth_dynamic_get_state(const berth_dynamic *dynamic, uint32_t inde
 }
 
 uint64_t berth_dynamic_copied_bytes(const berth_dynamic *dynamic) {
-    berth_vm_runner_report report = {.copied_bytes = 0};
-    if (dynamic->keeper) berth_vm_runner_get_report(dynamic->keeper, &report);
-    return report.copied_bytes;
+    return dynamic->keeper ? berth_vm_runner_get_report(dynamic->keeper)->copied_bytes : 0;
+}
+
+void berth_dynamic_listen(berth_dynamic *dynamic, berth_piece_listener listener, void *user) {
+    dynamic->ops->watch(dynamic->state, (berth_vm_watch){listener, user});
 }
 
 void berth_dynamic_cancel(berth_dynamic *dynamic) {

@@ -77,6 +77,28 @@ BERTH_API BERTH_MUST_USE berth_status berth_dynamic_get_state(const berth_dynami
 // Bytes of state that the last run had to copy: 0 where all of it grew in place.
 BERTH_API uint64_t berth_dynamic_copied_bytes(const berth_dynamic *dynamic);
 
+// ---- pieces: what takes the time of a run ----
+
+// One piece of a run: a stretch of operations on the devices, or one on the host. Pieces of loops come once
+// per round. Later versions may add members at the end.
+typedef struct berth_piece_facts {
+    const char *name;    // nodes of the model
+    const char *op;      // their operators
+    const char *target;  // it was planned for, as berth_program_target has it; NULL: on the host
+    struct berth_session
+        *session;      // whose steps are the piece's (<berth/session.h>); NULL: on the host
+    int64_t start_ns;  // of CLOCK_MONOTONIC; of a session when its run began
+    int64_t duration_ns;
+} berth_piece_facts;
+
+typedef void (*berth_piece_listener)(void *user, const berth_piece_facts *piece);
+
+// From here on every run tells `listener` each piece when it has ended; all that it is given lives until it
+// returns. To be called before the first run: pieces that ran before it have no times of steps. The thread
+// that runs calls it; it may read the session's steps and results, and nothing else of the model.
+BERTH_API void berth_dynamic_listen(berth_dynamic *dynamic, berth_piece_listener listener,
+                                    void *user);
+
 // Makes a run under way on another thread end with CANCELLED; when none is, the next one. Thread-safe.
 BERTH_API void berth_dynamic_cancel(berth_dynamic *dynamic);
 

@@ -69,6 +69,41 @@ Test(dynamic, loops_and_shapes) {
     berth_dynamic_destroy(dynamic);
 }
 
+typedef struct heard {
+    uint32_t count, step_count;
+    int64_t end_ns;
+} heard;
+
+static void hear(void *user, const berth_piece_facts *piece) {
+    heard *h = user;
+    cr_assert_geq(piece->start_ns, h->end_ns, "one after another");
+    h->end_ns = piece->start_ns + piece->duration_ns;
+    cr_assert_not_null(piece->name);
+    cr_assert_not_null(piece->session);
+    cr_assert_not_null(strstr(piece->target, "cpu"));
+    for (uint32_t i = 0; i < berth_session_step_count(piece->session); ++i, ++h->step_count) {
+        berth_step_facts step;
+        assert_ok(berth_session_get_step(piece->session, i, &step, sizeof(step)));
+        cr_assert_gt(step.duration_ns, 0);
+        cr_assert_leq(step.start_ns + step.duration_ns, piece->duration_ns);
+    }
+    h->count++;
+}
+
+Test(dynamic, pieces_are_told_as_they_run) {
+    berth_dynamic *dynamic = load_doubling();
+    float x[2] = {1, 2};
+    heard h = {0};
+    berth_dynamic_listen(dynamic, hear, &h);
+    berth_results_free(run(dynamic, x, 2, 4));
+    cr_assert_eq(h.count, 4, "a round each");
+    cr_assert_geq(h.step_count, 4);
+    berth_dynamic_listen(dynamic, NULL, NULL);
+    berth_results_free(run(dynamic, x, 2, 4));
+    cr_assert_eq(h.count, 4);
+    berth_dynamic_destroy(dynamic);
+}
+
 // A decoder's mask: one longer than the cache. Any other length is refused, also where the operations would take it
 // (they broadcast a single element).
 Test(dynamic, dimensions_that_follow_from_others_are_checked) {

@@ -275,6 +275,99 @@ Test(vm_command, a_program_file_gives_the_same) {
     clean_built(&b);
 }
 
+// What a profile's rows say of the operator.
+static double in_profile(const json_t *json, const char *op, const char *key) {
+    json_t *row = NULL;
+    size_t i = 0;
+    json_array_foreach(json_object_get(json, "profile"), i,
+                       row) if (strstr(json_string_value(json_object_get(row, "op")),
+                                       op)) return json_number_value(json_object_get(row, key));
+    return -1;
+}
+
+static void check_profile(const json_t *json) {
+    json_t *row = NULL;
+    size_t i = 0;
+    double busy_ms = 0, runtime_ms = json_number_value(
+                            json_object_get(json_object_get(json, "vm"), "runtime_ms_per_run"));
+    cr_assert_eq(in_profile(json, "add", "count"), 3, "an addition a round");
+    json_array_foreach(json_object_get(json, "profile"), i, row) {
+        busy_ms += json_number_value(json_object_get(row, "ms"));
+        if (i) cr_assert_geq(json_number_value(json_object_get(row, "wait_ms")), 0);
+        cr_assert_str_eq(json_string_value(json_object_get(row, "device")), "cpu:0");
+    }
+    cr_assert_gt(busy_ms, 0);
+    cr_assert_geq(runtime_ms, 0, "steps of one device, one after another, are within the run");
+}
+
+// A slice for each time that a step ran in the last run, within each other's order.
+static void check_trace(const char *path, size_t wanted) {
+    json_t *json = json_load_file(path, 0, NULL), *event = NULL;
+    size_t i = 0, found = 0;
+    double before_us = -1;
+    cr_assert_not_null(json);
+    json_array_foreach(json_object_get(json, "traceEvents"), i, event) {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0) continue;
+        double start_us = json_number_value(json_object_get(event, "ts"));
+        cr_assert_geq(start_us, before_us);
+        before_us = start_us + json_number_value(json_object_get(event, "dur"));
+        ++found;
+    }
+    cr_assert_eq(found, wanted);
+    json_decref(json);
+}
+
+// Of the session that compiles, and of a program file: the loop's kernel comes once per round.
+Test(vm_command, rounds_of_a_loop_are_profiled) {
+    built b;
+    char more[160], trace[96];
+    const result *r = build(&b, doubling, "");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    write_npy(&b, "x", "<f4", "(4,)", (const float[]){1, -2, 3, 4}, 4 * sizeof(float));
+    write_npy(&b, "n", "<i8", "()", (const int64_t[]){3}, sizeof(int64_t));
+    snprintf(trace, sizeof(trace), "%s/t.json", b.f.path);
+    for (int of_model = 0; of_model < 2; ++of_model) {
+        snprintf(more, sizeof(more), "--profile --trace %s --repeat 5 --format=json", trace);
+        char command[512];
+        snprintf(command, sizeof(command), "run %s%s %s --input x=%s/x.npy --input n=%s/n.npy %s",
+                 of_model ? b.f.path : b.file, of_model ? "/m.txt" : "",
+                 of_model ? "--executor vm" : "", b.f.path, b.f.path, more);
+        json_t *json = berth_run_json(command);
+        double steps = 0;
+        json_t *row = NULL;
+        size_t i = 0;
+        json_array_foreach(json_object_get(json, "profile"), i, row) steps +=
+            json_number_value(json_object_get(row, "count"));
+        check_profile(json);
+        check_trace(trace, (size_t)steps);
+        json_decref(json);
+    }
+    unlink(trace);
+    clean_npy(&b);
+    clean_built(&b);
+}
+
+// What the host computes stands in a profile, too; and what no program can be made of is measured as it runs.
+Test(vm_command, what_only_a_session_runs_is_profiled_and_measured) {
+    folder f;
+    write_model(&f, counting);
+    json_t *json = berth_run_json(with(&f, "run", "--profile --repeat 4 --format=json"));
+    cr_assert_eq(in_profile(json, "non_zero", "count"), 1);
+    cr_assert_gt(in_profile(json, "non_zero", "ms"), 0);
+    cr_assert_gt(in_profile(json, "greater", "ms"), 0);
+    json_decref(json);
+    json = berth_run_json(with(&f, "bench", "--count 7 --streams 2 --format=json"));
+    cr_assert_eq(json_integer_value(json_object_get(json, "runs")), 14);
+    cr_assert(json_is_null(json_object_get(json, "predicted_ms")));
+    json_decref(json);
+    berth_run_fails(with(&f, "bench", "--count 7 --share"), 1, "--share is of sessions");
+    berth_run_fails(with(&f, "bench", "--count 7 --executor graph"), 1, "executor vm");
+    const result *r = berth_run(with(&f, "run", "--profile"));
+    cr_assert_not_null(strstr(r->out, " host "), "%s", r->out);
+    cr_assert_not_null(strstr(r->out, "ms compiling"), "%s", r->out);
+    clean(&f);
+}
+
 // Without a C compiler anywhere.
 Test(vm_command, a_program_file_needs_no_compiler) {
     built b;

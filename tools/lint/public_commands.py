@@ -7,7 +7,7 @@ import sys
 
 os.chdir(os.path.join(os.path.dirname(__file__), "..", ".."))
 # Texts, files, memory, clocks and limits: no types of the library.
-utilities = {f"base/{name}.h" for name in "alloc arena atomics axis clock dtype file interrupt limits status str tensor".split()}
+utilities = {f"base/{name}.h" for name in "alloc arena atomics axis clock dtype file interrupt limits status str tensor trace".split()}
 
 
 def included(path, seen):
