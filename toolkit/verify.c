@@ -19,6 +19,7 @@ typedef struct data_job {
     const berth_limits *limits;
     const char *folder;
     berth_test_data *data;
+    bool may_lack;  // inputs
 } data_job;
 
 typedef struct io_names {
@@ -130,11 +131,12 @@ static berth_status read_names(data_job *job, io_names *names) {
 
 // A tensor, or what else the kinds say.
 static berth_status read_value(berth_arena *arena, const char *path, const int64_t *kinds,
-                               uint32_t index, berth_test_value *values, berth_tensor *out_tensor) {
+                               uint32_t index, berth_test_value *out_value,
+                               berth_tensor *out_tensor) {
     berth_value_kind kind = kinds ? (berth_value_kind)kinds[index] : BERTH_VALUE_TENSOR;
-    if (kind != BERTH_VALUE_TENSOR) return berth_value_file_read(arena, path, kind, &values[index]);
+    if (kind != BERTH_VALUE_TENSOR) return berth_value_file_read(arena, path, kind, out_value);
     BERTH_TRY(berth_tensor_file_read(arena, path, out_tensor, NULL));
-    values[index] = (berth_test_value){.present = true, .items = out_tensor, .item_count = 1};
+    *out_value = (berth_test_value){.present = true, .items = out_tensor, .item_count = 1};
     return BERTH_OK;
 }
 
@@ -146,12 +148,16 @@ static berth_status read_data(void *user) {
         berth_arena_new_array(job->arena, berth_input_binding, names.input_count);
     berth_test_value *input_values =
         berth_arena_new_array(job->arena, berth_test_value, names.input_count + 1);
+    uint32_t found = 0;
     for (uint32_t i = 0; i < names.input_count; ++i) {
         const char *path = berth_arena_printf(job->arena, "%s/input_%u.pb", job->folder, i);
-        inputs[i].name = names.inputs[i];
-        BERTH_TRY(
-            read_value(job->arena, path, names.input_kinds, i, input_values, &inputs[i].tensor));
-        read_as(&inputs[i].tensor, names.input_dtypes[i]);
+        if (job->may_lack && access(path, F_OK) != 0) continue;
+        berth_input_binding *input = &inputs[found];
+        input->name = names.inputs[i];
+        BERTH_TRY(read_value(job->arena, path, names.input_kinds, i, &input_values[found],
+                             &input->tensor));
+        read_as(&input->tensor, names.input_dtypes[i]);
+        found++;
     }
     const char *more =
         berth_arena_printf(job->arena, "%s/input_%u.pb", job->folder, names.input_count);
@@ -166,11 +172,12 @@ static berth_status read_data(void *user) {
         berth_arena_new_array(job->arena, berth_test_value, names.output_count + 1);
     for (uint32_t i = 0; i < names.output_count; ++i) {
         const char *path = berth_arena_printf(job->arena, "%s/output_%u.pb", job->folder, i);
-        BERTH_TRY(read_value(job->arena, path, names.output_kinds, i, output_values, &outputs[i]));
+        BERTH_TRY(
+            read_value(job->arena, path, names.output_kinds, i, &output_values[i], &outputs[i]));
         read_as(&outputs[i], names.output_dtypes[i]);
     }
     *job->data = (berth_test_data){.inputs = inputs,
-                                   .input_count = names.input_count,
+                                   .input_count = found,
                                    .output_names = names.outputs,
                                    .outputs = outputs,
                                    .output_count = names.output_count};
@@ -182,12 +189,13 @@ static berth_status read_data(void *user) {
 }
 
 berth_status berth_test_data_read(berth_arena *arena, const char *model_path,
-                                  const berth_limits *limits, const char *folder,
+                                  const berth_limits *limits, const char *folder, bool may_lack,
                                   berth_test_data *out_data) {
     data_job job = {.arena = arena,
                     .model_path = model_path,
                     .limits = limits,
                     .folder = folder,
+                    .may_lack = may_lack,
                     .data = out_data};
     return berth_arena_try(arena, read_data, &job);
 }
@@ -351,7 +359,8 @@ berth_status berth_verify_folder(berth_arena *arena, const char *model_path, con
                                  berth_verify_result *out_result) {
     *out_result = (berth_verify_result){.folder = folder};
     berth_test_data data;
-    BERTH_TRY(berth_test_data_read(arena, model_path, options->model.import.limits, folder, &data));
+    BERTH_TRY(berth_test_data_read(arena, model_path, options->model.import.limits, folder,
+                                   options->model.state_count > 0, &data));
     if (data.input_values && !berth_verify__may_use_vm(options))
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "inputs or outputs are sequences or optional values, which the "
@@ -444,7 +453,8 @@ berth_status berth_verify_per_op(berth_arena *arena, const char *model_path, con
                                  "operations: give the model",
                                  model_path);
     berth_test_data data;
-    BERTH_TRY(berth_test_data_read(arena, model_path, options->model.import.limits, folder, &data));
+    BERTH_TRY(berth_test_data_read(arena, model_path, options->model.import.limits, folder, false,
+                                   &data));
     berth_model_options model_options = options->model;
     model_options.import.inputs = data.inputs;
     model_options.import.input_count = data.input_count;

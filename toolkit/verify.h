@@ -22,11 +22,11 @@ typedef struct berth_test_data {
 } berth_test_data;
 
 // Reads a folder for a model (ONNX or program file, which is read within `limits`; NULL = the readers' own). Everything lives
-// in `arena`.
+// in `arena`. `may_lack`: inputs without a file are left out.
 // Errors: NOT_FOUND (no such folder or file), those of tensor files and import.
 BERTH_MUST_USE berth_status berth_test_data_read(berth_arena *arena, const char *model_path,
                                                  const berth_limits *limits, const char *folder,
-                                                 berth_test_data *out_data);
+                                                 bool may_lack, berth_test_data *out_data);
 
 typedef struct berth_verify_output {
     const char *name;

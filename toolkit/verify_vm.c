@@ -12,7 +12,7 @@ static bool asks_for(const berth_verify_options *options, berth_executor_kind ki
 bool berth_verify__wants_vm(const berth_verify_options *options) {
     bool kept = options->vm_session && *options->vm_session;
     bool for_many = options->model.import.bounds_count && !options->model.target_options.executor;
-    return kept || for_many || asks_for(options, BERTH_EXECUTOR_VM);
+    return kept || for_many || options->model.state_count || asks_for(options, BERTH_EXECUTOR_VM);
 }
 
 bool berth_verify__may_use_vm(const berth_verify_options *options) {
@@ -28,6 +28,7 @@ typedef struct vm_job {
     berth_vm_value **inputs;
     berth_vm_value **outputs;
     uint32_t input_count, output_count;
+    berth_vm_runner *states;  // that keeps them; NULL: all inputs are given
 } vm_job;
 
 static berth_status bind_sequence(const berth_test_value *given, berth_vm_value **out) {
@@ -57,6 +58,8 @@ static berth_status bind_inputs(vm_job *job) {
         while (at < job->data->input_count &&
                strcmp(job->data->inputs[at].name, program->inputs[i].name) != 0)
             at++;
+        if (at == job->data->input_count && program->inputs[i].state && job->states)
+            continue;  // what the set before left
         if (at == job->data->input_count)
             return berth_status_make(BERTH_NOT_FOUND, "there is no data for input \"%s\"",
                                      program->inputs[i].name);
@@ -121,9 +124,24 @@ static berth_status compare_output(vm_job *job, uint32_t i) {
     return BERTH_OK;
 }
 
+// Outputs that are state stay where they are: what is held for their inputs is what they are.
+static berth_status take_states(vm_job *job) {
+    const berth_vm_program *program = berth_vm_session_program(job->session);
+    for (uint32_t i = 0; i < job->input_count && job->states; ++i)
+        if (program->inputs[i].state)
+            BERTH_TRY(berth_vm_runner_get_state(job->states, i,
+                                                &job->outputs[program->inputs[i].state - 1]));
+    return BERTH_OK;
+}
+
 static berth_status run_and_compare(vm_job *job) {
+    if (job->options->model.state_count) {
+        job->states = berth_vm_session_runner(job->session);
+        BERTH_TRY(berth_vm_runner_keep_states(job->states));
+    }
     BERTH_TRY(bind_inputs(job));
     BERTH_TRY(berth_vm_session_run(job->session, job->inputs, job->outputs));
+    BERTH_TRY(take_states(job));
     if (job->options->require_device)
         BERTH_TRY(berth_vm_session_require(job->session, job->options->require_device));
     job->result->pass = true;

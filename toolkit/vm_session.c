@@ -10,7 +10,6 @@
 #include "compiler/vm/vm.h"
 #include "executor/open_devices.h"
 #include "executor/session.h"
-#include "executor/vm_runner.h"
 #include "ir/eval.h"
 #include "toolkit/module_file.h"
 #include "toolkit/verify.h"
@@ -453,11 +452,14 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
     return BERTH_OK;
 }
 
-// Of a program file.
+// Of a program file, or of a model with states, which need a program.
 static berth_status open_program(berth_vm_session *session, const char *path,
                                  const berth_model_options *options, uint32_t thread_count) {
     const berth_vm_runner_options runner = {thread_count, options->compile.cache_folder};
-    BERTH_TRY(berth_model_load(path, options, &session->model));
+    berth_model_options made = *options;
+    made.makes_vm_program = true;
+    if (!berth_program_is_file(path)) made.target_options.executor = "vm";
+    BERTH_TRY(berth_model_load(path, &made, &session->model));
     const berth_program *program = berth_model_program(session->model);
     if (!program->vm)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
@@ -473,7 +475,7 @@ static berth_status open_program(berth_vm_session *session, const char *path,
 
 berth_status berth_vm_session_open(const char *path, const berth_model_options *options,
                                    uint32_t thread_count, berth_vm_session **out_session) {
-    if (berth_program_is_file(path)) {
+    if (berth_program_is_file(path) || options->state_count) {
         *out_session = NULL;
         berth_vm_session *session = berth_calloc(berth_allocator_system(), 1, sizeof(*session));
         if (!session) return berth_status_oom();
@@ -559,6 +561,10 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
     if (!status) session->report.run_count++;
     atomic_store(&session->cancelled, 0);
     return status;
+}
+
+berth_vm_runner *berth_vm_session_runner(berth_vm_session *session) {
+    return session->runner;
 }
 
 void berth_vm_session_watch(berth_vm_session *session, berth_vm_watch watch) {

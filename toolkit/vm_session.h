@@ -9,7 +9,7 @@
 #define BERTH_TOOLKIT_VM_SESSION_H_
 
 #include "compiler/kernels/generic_kernels.h"
-#include "executor/vm.h"
+#include "executor/vm_runner.h"
 #include "toolkit/model.h"
 
 typedef struct berth_vm_session berth_vm_session;
@@ -34,7 +34,7 @@ typedef struct berth_vm_report {
     uint64_t held_bytes;
 } berth_vm_report;
 
-// Imports the model without compiling it. Of `options`, import.inputs are not looked at (their shapes
+// Imports the model without compiling it; with states it is compiled for all values of its bounds. Of `options`, import.inputs are not looked at (their shapes
 // come with a run). `thread_count` 0 = all cores.
 // Errors: those of import and target; UNSUPPORTED operations that byte code cannot express.
 BERTH_MUST_USE berth_status berth_vm_session_open(const char *path,
@@ -69,6 +69,8 @@ const berth_vm_body *berth_vm_session_body(const berth_vm_session *session);
 BERTH_MUST_USE berth_status berth_vm_session_run(berth_vm_session *session,
                                                  berth_vm_value *const *inputs,
                                                  berth_vm_value **outputs);
+// What runs a program: of a file, or of a model with states; else NULL. The session's.
+berth_vm_runner *berth_vm_session_runner(berth_vm_session *session);
 // Before the first run: who is told each piece (<berth/dynamic.h>).
 void berth_vm_session_watch(berth_vm_session *session, berth_vm_watch watch);
 // Ends a run under way on another thread, or the next one. Thread-safe.

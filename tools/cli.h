@@ -48,6 +48,7 @@ typedef struct berth_cli_model {
     bool takes_bounds;            // of --dim
     berth_cli_strings bounds;     // NAME=LEAST..MOST
     berth_cli_strings relations;  // NAME=EXPRESSION
+    berth_cli_strings states;     // INPUT=OUTPUT, of commands with --state
     berth_cli_strings shapes;     // [NAME=]1x3x640x640
     uint32_t batch;               // first extent of inputs where it is open; 0 = not given
     berth_cli_strings inputs;     // [NAME=]FILE
@@ -190,6 +191,14 @@ void berth_cli_check_limits(struct argp_state *state, const char *text);
 
 // Words for the drivers of devices, "DEVICE=WORDS", as sessions take them; else wrong usage.
 typedef BERTH_VEC(berth_device_words) berth_cli_words;
+// --state INPUT=OUTPUT, which commands with the virtual machine have: what is said of it, and reading it.
+#define BERTH_CLI_STATE                                                                            \
+    "Declare state: an input whose value is that output of the run before; a * in both stands "    \
+    "for the "                                                                                     \
+    "same text, as in past_key_values.*=present.*; a cache that grows by rows (give --dim with "   \
+    "bounds) is not copied then; may be repeated"
+void berth_cli_take_state(struct argp_state *state, berth_cli_model *cli, const char *arg);
+
 #define BERTH_CLI_DEVICE_OPTIONS                                                                   \
     "Words for the driver of a device, as its documentation lists them: where a board is "         \
     "reached, which a program does not say (vta:0=\"memory=/dev/udmabuf0 "                         \

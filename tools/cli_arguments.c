@@ -182,6 +182,12 @@ bool berth_cli_check_arguments(const struct argp *argp, int argc, char **argv) {
     return false;
 }
 
+void berth_cli_take_state(struct argp_state *state, berth_cli_model *cli, const char *arg) {
+    if (!strchr(arg, '='))
+        berth_cli_wrong_usage(state, "--state takes INPUT=OUTPUT, not \"%s\"", arg);
+    berth_cli_push(cli, &cli->states, arg);
+}
+
 void berth_cli_take_device_options(struct argp_state *state, berth_cli_model *cli,
                                    berth_cli_words *list, const char *text) {
     const char *equals = strchr(text, '=');

@@ -101,6 +101,17 @@ berth_status berth_cli_target_compiler(berth_cli_model *cli, berth_compiler **ou
     return set_options(cli, *out_compiler);
 }
 
+// They are of programs for all values within bounds.
+static berth_status set_states(const berth_cli_model *cli, berth_compiler *compiler) {
+    if (cli->states.count && cli->executor && strcmp(cli->executor, "vm") != 0)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "--state is of programs of the executor vm, not of \"%s\"",
+                                 cli->executor);
+    for (uint32_t i = 0; i < cli->states.count; ++i)
+        BERTH_TRY(berth_compiler_add_state(compiler, cli->states.data[i]));
+    return cli->states.count ? berth_compiler_set(compiler, "executor", "vm") : BERTH_OK;
+}
+
 static berth_status make_compiler(berth_cli_model *cli, bool read_inputs,
                                   berth_compiler **out_compiler, berth_cli_values *out_values) {
     berth_cli_refuse_with_program(cli);
@@ -110,6 +121,7 @@ static berth_status make_compiler(berth_cli_model *cli, bool read_inputs,
         berth_compiler_on_progress(*out_compiler, berth_cli_show_progress, cli);
     BERTH_TRY(berth_cli_read_values(cli, read_inputs, out_values));
     BERTH_TRY(set_bounds(cli, *out_compiler));
+    BERTH_TRY(set_states(cli, *out_compiler));
     return set_values(out_values, *out_compiler);
 }
 

@@ -33,6 +33,7 @@ typedef struct stream {
     struct bench_state *bench;
     berth_session *session;
     berth_dynamic *dynamic;  // of byte code, instead
+    berth_vm_feed feed;      // what it is given
     pthread_t thread;
     bool started;
     double *latency_ms;
@@ -46,7 +47,6 @@ typedef struct bench_state {
     berth_compiler *compiler;
     berth_cli_values values;
     berth_program *program;
-    berth_tensor *inputs;  // of byte code: what streams are given
     stream *streams;
     atomic_uint ready;         // streams that are warm
     atomic_bool stop;          // a stream failed
@@ -65,6 +65,7 @@ enum {
     key_share,
     key_seed,
     key_batch,
+    key_state,
     most_streams = 256,
 };
 
@@ -83,6 +84,10 @@ static const struct argp_option options[] = {
      "CPU threads of each stream, with --share of all (default: the target's cores)", 0},
     {"batch", key_batch, "N", 0,
      "The first dimension of every input that leaves it open is N; throughput is of inputs, too",
+     0},
+    {"state", key_state, "INPUT=OUTPUT", 0,
+     BERTH_CLI_STATE ". Each run goes on from the one before, and begins anew where its bounds are "
+                     "reached; of a program file, those that it was built with",
      0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {0},
@@ -118,6 +123,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         command->cli.batch = (uint32_t)berth_cli_number(state, "--batch", arg, 1, 1 << 20);
         return 0;
     case key_share: command->share = true; return 0;
+    case key_state: berth_cli_take_state(state, &command->cli, arg); return 0;
     case key_seed: command->seed = berth_cli_number(state, "--seed", arg, 0, UINT64_MAX); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -140,7 +146,7 @@ static berth_status note_latency(stream *s, double ms) {
 static berth_status run_once(stream *s) {
     if (!s->dynamic) return berth_session_run(s->session, -1);
     berth_results *results = NULL;
-    BERTH_TRY(berth_dynamic_run(s->dynamic, s->bench->inputs, berth_dynamic_input_count(s->dynamic),
+    BERTH_TRY(berth_dynamic_run(s->dynamic, s->feed.inputs, berth_dynamic_input_count(s->dynamic),
                                 &results));
     berth_results_free(results);
     return BERTH_OK;
@@ -155,6 +161,9 @@ static berth_status measure(stream *s, int64_t start_ns) {
         int64_t after_ns = berth_clock_ns();
         BERTH_TRY(note_latency(s, (double)(after_ns - before_ns) / 1e6));
         s->end_ns = before_ns = after_ns;
+        if (!s->dynamic) continue;
+        BERTH_TRY(berth_vm_feed_next(&s->feed));
+        before_ns = berth_clock_ns();
     } while (!atomic_load(&s->bench->stop) &&
              (command->count ? s->count < command->count : before_ns < deadline_ns));
     return BERTH_OK;
@@ -164,7 +173,10 @@ static berth_status measure(stream *s, int64_t start_ns) {
 static berth_status run_stream(stream *s) {
     bench_state *bench = s->bench;
     berth_status status = BERTH_OK;
-    for (uint64_t i = 0; i < bench->command.warmup && !status; ++i) status = run_once(s);
+    for (uint64_t i = 0; i < bench->command.warmup && !status; ++i) {
+        status = run_once(s);
+        if (!status && s->dynamic) status = berth_vm_feed_next(&s->feed);
+    }
     if (status) atomic_store(&bench->stop, true);
     if (atomic_fetch_add(&bench->ready, 1) + 1 == bench->command.streams)
         atomic_store(&bench->start_ns, berth_clock_ns());
@@ -222,43 +234,30 @@ static berth_status run_streams(bench_state *s) {
     return BERTH_OK;
 }
 
-// Of a program of byte code.
+// Of byte code: a program's, or of a model that is compiled as it runs, in the runs to warm up.
 static berth_status open_dynamic(bench_state *s) {
     if (s->command.share)
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "--share is of sessions, and the virtual machine runs this model");
-    BERTH_TRY(berth_run_inputs_make(s->command.cli.arena, s->program, &s->values, s->command.seed,
-                                    &s->inputs));
     s->streams = berth_arena_new_array(s->command.cli.arena, stream, s->command.streams);
     int64_t before_ns = berth_clock_ns();
     for (uint32_t i = 0; i < s->command.streams; ++i) {
-        s->streams[i].bench = s;
-        BERTH_TRY(
-            berth_program_load_dynamic(s->program, s->command.threads, &s->streams[i].dynamic));
+        stream *each = &s->streams[i];
+        each->bench = s;
+        if (s->program)
+            BERTH_TRY(berth_program_load_dynamic(s->program, s->command.threads, &each->dynamic));
+        else
+            BERTH_TRY(berth_compiler_load_dynamic_file(s->compiler, s->command.cli.model,
+                                                       s->command.threads, &each->dynamic));
         if (i == 0) s->open_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
+        BERTH_TRY(berth_vm_feed_open(&s->command.cli, each->dynamic, &s->values, s->command.seed,
+                                     &each->feed));
     }
     return BERTH_OK;
 }
 
-// Of a model whose parts are compiled when they are reached, which is in the runs to warm up, or in the first.
-static berth_status open_compiling(bench_state *s) {
-    if (s->command.share)
-        return berth_status_make(BERTH_UNSUPPORTED,
-                                 "--share is of sessions, and the virtual machine runs this model");
-    s->streams = berth_arena_new_array(s->command.cli.arena, stream, s->command.streams);
-    int64_t before_ns = berth_clock_ns();
-    for (uint32_t i = 0; i < s->command.streams; ++i) {
-        s->streams[i].bench = s;
-        BERTH_TRY(berth_compiler_load_dynamic_file(s->compiler, s->command.cli.model,
-                                                   s->command.threads, &s->streams[i].dynamic));
-        if (i == 0) s->open_ms = (double)(berth_clock_ns() - before_ns) / 1e6;
-    }
-    return berth_vm_inputs_make(&s->command.cli, s->streams[0].dynamic, &s->values, s->command.seed,
-                                &s->inputs);
-}
-
 static berth_status open_streams(bench_state *s) {
-    if (!s->program) return open_compiling(s);
+    if (!s->program) return open_dynamic(s);
     berth_program_facts facts;
     BERTH_TRY(berth_program_get_facts(s->program, &facts, sizeof(facts)));
     if (strcmp(facts.executor, "vm") == 0) return open_dynamic(s);
@@ -403,6 +402,7 @@ static void end(void *state) {
     bench_state *s = state;
     for (uint32_t i = s->streams ? s->command.streams : 0; i-- > 0;) {  // the first is shared
         berth_session_destroy(s->streams[i].session);
+        berth_vm_feed_close(&s->streams[i].feed);
         berth_dynamic_destroy(s->streams[i].dynamic);
         free(s->streams[i].latency_ms);
     }

@@ -28,7 +28,6 @@ typedef struct build_command {
     berth_cli_strings models;
     BERTH_VEC(fallback_options) fallbacks;
     berth_cli_strings specialisations;
-    berth_cli_strings states;
     const char *folder;  // of several models, each by `name`
     bool makes_sources;  // the last program
     berth_compiler *compiler;
@@ -70,13 +69,7 @@ static const struct argp_option options[] = {
      "name or as INPUT.AXIS) and of inputs that are one integer; a name that comes again begins "
      "another set, as in N=1,N=128; may be repeated; N=1..128 is all values within bounds",
      0},
-    {"state", key_state, "INPUT=OUTPUT", 0,
-     "Declare state: an input whose value is that output of the run before; a * in both stands for "
-     "the "
-     "same text, as in past_key_values.*=present.*; a cache that grows by rows (give --dim with "
-     "bounds) "
-     "is not copied then; may be repeated",
-     0},
+    {"state", key_state, "INPUT=OUTPUT", 0, BERTH_CLI_STATE, 0},
     {"sign", key_sign, "KEY", 0, "Sign it with the secret key in this file (`berth key`)", 0},
     {"optimise", key_optimise, "FOR", 0,
      "With --executor aot: speed (few instructions, the default) or size (few bytes of code)", 0},
@@ -126,11 +119,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
             berth_cli_wrong_usage(state, "--specialise takes NAME=NUMBER,..., not \"%s\"", arg);
         berth_cli_push(&command->cli, &command->specialisations, arg);
         return 0;
-    case key_state:
-        if (!strchr(arg, '='))
-            berth_cli_wrong_usage(state, "--state takes INPUT=OUTPUT, not \"%s\"", arg);
-        berth_cli_push(&command->cli, &command->states, arg);
-        return 0;
+    case key_state: berth_cli_take_state(state, &command->cli, arg); return 0;
     case key_name: command->name = arg; return 0;
     case key_optimise:
         command->optimise = arg;
@@ -274,13 +263,9 @@ static berth_status compile(build_command *command) {
         BERTH_TRY(berth_compiler_set(compiler, "small_code", "on"));
     for (uint32_t i = 0; i < command->specialisations.count; ++i)
         BERTH_TRY(berth_compiler_add_specialisation(compiler, command->specialisations.data[i]));
-    for (uint32_t i = 0; i < command->states.count; ++i)
-        BERTH_TRY(berth_compiler_add_state(compiler, command->states.data[i]));
     const char *executor = command->cli.executor;
-    const char *why = command->specialisations.count ? "--specialise"
-                      : command->states.count        ? "--state"
-                                                     : "--dim with bounds";
-    bool by_vm = command->specialisations.count > 0 || command->states.count > 0 ||
+    const char *why = command->specialisations.count ? "--specialise" : "--dim with bounds";
+    bool by_vm = command->specialisations.count > 0 || command->cli.states.count > 0 ||
                  command->cli.bounds.count > 0;
     if (by_vm && executor && strcmp(executor, "vm") != 0)
         return berth_status_make(BERTH_INVALID_ARGUMENT,

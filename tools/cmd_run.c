@@ -51,7 +51,8 @@ enum {
     key_seed,
     key_profile,
     key_device_options,
-    key_share
+    key_share,
+    key_state
 };
 
 static const struct argp_option options[] = {
@@ -72,6 +73,10 @@ static const struct argp_option options[] = {
      "Run only a program that was signed with the key whose public half is in this file", 0},
     {"threads", key_threads, "N", 0, "CPU threads (default: the target's cores)", 0},
     {"device-options", key_device_options, "DEVICE=WORDS", 0, BERTH_CLI_DEVICE_OPTIONS, 0},
+    {"state", key_state, "INPUT=OUTPUT", 0,
+     BERTH_CLI_STATE
+     ". Each run goes on from the one before; of a program file, those that it was built with",
+     0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {"share-workspace", key_share, NULL, 0,
      "Several models, on the same devices and with one workspace of the largest one's size, one "
@@ -115,6 +120,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_warmup:
         command->warmup = berth_cli_number(state, "--warmup", arg, 0, 10000000);
         return 0;
+    case key_state: berth_cli_take_state(state, &command->cli, arg); return 0;
     case key_seed: command->seed = berth_cli_number(state, "--seed", arg, 0, UINT64_MAX); return 0;
     case key_threads:
         command->threads = (uint32_t)berth_cli_number(state, "--threads", arg, 1, 1024);
@@ -440,7 +446,8 @@ static berth_status run(void *state) {
     if (s->command.shares) return run_together(s);
     BERTH_TRY(berth_cli_compiler_of(&s->command.cli, &s->compiler, &s->values));
     BERTH_TRY(berth_compiler_set(s->compiler, "required_key", s->command.require_signature));
-    if (executor ? strcmp(executor, "vm") == 0 : s->command.cli.bounds.count > 0)
+    if (s->command.cli.states.count ||
+        (executor ? strcmp(executor, "vm") == 0 : s->command.cli.bounds.count > 0))
         return run_by_vm(s);
     berth_status status =
         berth_compiler_compile_file(s->compiler, s->command.cli.model, &s->program);

@@ -24,7 +24,8 @@ enum {
     key_atol,
     key_threads,
     key_against,
-    key_per_op
+    key_per_op,
+    key_state
 };
 
 static const struct argp_option options[] = {
@@ -38,6 +39,8 @@ static const struct argp_option options[] = {
     {"against", key_against, "T", 0, "With --per-op: the target to compare with (default: cpu)", 0},
     {"per-op", key_per_op, NULL, 0,
      "Find the first operation whose result on the target differs from the one on --against", 0},
+    {"state", key_state, "INPUT=OUTPUT", 0,
+     BERTH_CLI_STATE ". What a DIR does not give is what the DIR before it left", 0},
     {"threads", key_threads, "N", 0, "CPU threads (default: the target's cores)", 0},
     {0},
 };
@@ -60,6 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case key_data: berth_cli_push(&command->cli, &command->folders, arg); return 0;
     case key_require: command->settings.require = arg; return 0;
+    case key_state: berth_cli_take_state(state, &command->cli, arg); return 0;
     case key_against: command->against = arg; return 0;
     case key_per_op: command->per_op = true; return 0;
     case key_rtol:

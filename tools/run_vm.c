@@ -14,7 +14,7 @@ typedef struct vm_run {
     const berth_run_vm *options;
     berth_arena *arena;
     berth_dynamic *model;
-    berth_tensor *inputs;
+    berth_vm_feed feed;
     berth_results *results;
     double *latency_ms;
     berth_run_profile profile;  // of --profile or --trace
@@ -75,8 +75,21 @@ static void print_item(const vm_run *r, const char *name, uint32_t output, uint3
                            berth_results_item(r->results, output, item));
 }
 
+// The input whose next value this output is, where that is kept; UINT32_MAX: it is an output like others.
+static uint32_t input_of_state(const vm_run *r, uint32_t output) {
+    for (uint32_t i = 0; r->feed.keeps_states && i < berth_dynamic_input_count(r->model); ++i)
+        if (berth_dynamic_state_output(r->model, i) == output) return i;
+    return UINT32_MAX;
+}
+
 static void print_output(const vm_run *r, uint32_t output) {
     const char *name = berth_dynamic_output_name(r->model, output);
+    const uint32_t input = input_of_state(r, output);
+    if (input != UINT32_MAX) {
+        berth_cli_print("output %s: state, kept for input %s\n", name,
+                        berth_dynamic_input_name(r->model, input));
+        return;
+    }
     const uint32_t count = berth_results_item_count(r->results, output);
     const bool sequence = berth_results_is_sequence(r->results, output) != 0;
     if (!sequence && count) print_item(r, name, output, 0);
@@ -98,6 +111,10 @@ static json_t *item_json(const vm_run *r, const char *name, uint32_t output, uin
 
 static json_t *output_json(const vm_run *r, uint32_t output) {
     const char *name = berth_dynamic_output_name(r->model, output);
+    const uint32_t input = input_of_state(r, output);
+    if (input != UINT32_MAX)
+        return json_pack("{s:o, s:s, s:o}", "name", berth_cli_json_text(name), "kind", "state",
+                         "input", berth_cli_json_text(berth_dynamic_input_name(r->model, input)));
     const uint32_t count = berth_results_item_count(r->results, output);
     const bool sequence = berth_results_is_sequence(r->results, output) != 0;
     if (!sequence && count) return item_json(r, name, output, 0);
@@ -133,14 +150,15 @@ static berth_status compiled_ns(const vm_run *r, int64_t *out_ns) {
 
 static berth_status run_once(vm_run *r, double *out_ms) {
     int64_t compiled_before_ns = 0, compiled_after_ns = 0;
+    if (r->results) BERTH_TRY(berth_vm_feed_next(&r->feed));
     berth_results_free(r->results);
     r->results = NULL;
     r->own_ns = 0;
     BERTH_TRY(compiled_ns(r, &compiled_before_ns));
     berth_run_profile_begin(&r->profile);
     r->start_ns = berth_clock_ns();
-    BERTH_TRY(
-        berth_dynamic_run(r->model, r->inputs, berth_dynamic_input_count(r->model), &r->results));
+    BERTH_TRY(berth_dynamic_run(r->model, r->feed.inputs, berth_dynamic_input_count(r->model),
+                                &r->results));
     const int64_t run_ns = berth_clock_ns() - r->start_ns - r->own_ns;
     *out_ms = (double)run_ns / 1e6;
     BERTH_TRY(r->heard);
@@ -242,8 +260,8 @@ static berth_status print_json(vm_run *r) {
 
 static berth_status run_session(vm_run *r) {
     BERTH_TRY(check_outputs(r));
-    BERTH_TRY(berth_vm_inputs_make(r->options->cli, r->model, r->options->values, r->options->seed,
-                                   &r->inputs));
+    BERTH_TRY(berth_vm_feed_open(r->options->cli, r->model, r->options->values, r->options->seed,
+                                 &r->feed));
     BERTH_TRY(run_all(r));
     if (r->options->require) BERTH_TRY(berth_dynamic_check_devices(r->model, r->options->require));
     BERTH_TRY(write_files(r));
@@ -260,6 +278,7 @@ berth_status berth_run_with_vm(const berth_run_vm *options) {
     berth_status status = berth_dynamic_follow(r.model, options->compiler);
     if (!status) status = run_session(&r);
     berth_run_profile_close(&r.profile);
+    berth_vm_feed_close(&r.feed);
     berth_results_free(r.results);
     berth_dynamic_destroy(r.model);
     return status;

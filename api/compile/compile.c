@@ -391,6 +391,8 @@ static berth_model_options model_options(berth_compiler *compiler) {
                            .log = log},
         .costs = options[OPTION_COSTS],
         .tuned = options[OPTION_TUNED],
+        .states = compiler->states.data,
+        .state_count = compiler->states.count,
         .only_these_inputs = berth_api__knows_inputs(&compiler->given),
         .import = {.dims = compiler->given.dims.data,
                    .dim_count = compiler->given.dims.count,
@@ -477,8 +479,6 @@ static berth_status compile_source(berth_compiler *compiler, source *from, const
     options.makes_vm_program = true;
     options.specialisations = compiler->specialisations.data;
     options.specialisation_count = compiler->specialisations.count;
-    options.states = compiler->states.data;
-    options.state_count = compiler->states.count;
     if (compiler->given.bounds.count && !options.target_options.executor)
         options.target_options.executor = berth_executor_kind_name(BERTH_EXECUTOR_VM);
     BERTH_TRY(take_key(compiler, &options));

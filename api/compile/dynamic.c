@@ -35,7 +35,12 @@ static void watch(void *state, berth_vm_watch watch) {
     berth_vm_session_watch(model->session, watch);
 }
 
-static const berth_api__dynamic_ops ops = {run, cancel, destroy, NULL, watch};
+static berth_vm_runner *runner(void *state) {
+    const compiled_model *model = state;
+    return berth_vm_session_runner(model->session);
+}
+
+static const berth_api__dynamic_ops ops = {run, cancel, destroy, runner, watch};
 
 // ---- loading ------------------------------------------------------------------------------------
 

@@ -64,8 +64,8 @@ BERTH_API BERTH_MUST_USE berth_status berth_dynamic_run(berth_dynamic *dynamic,
 
 // The output that is the value of input `index` in the next run; UINT32_MAX: the input is no state.
 BERTH_API uint32_t berth_dynamic_state_output(const berth_dynamic *dynamic, uint32_t index);
-// Errors: INVALID_ARGUMENT the model declares none; UNSUPPORTED it is no program (models that compile as they
-// run keep none); OUT_OF_MEMORY.
+// Errors: INVALID_ARGUMENT the program declares none; UNSUPPORTED it is none (models that compile as they run
+// keep no state; those loaded from a compiler with states are compiled before); OUT_OF_MEMORY.
 BERTH_API BERTH_MUST_USE berth_status berth_dynamic_keep_states(berth_dynamic *dynamic);
 // All state is as before the first run.
 BERTH_API void berth_dynamic_reset_states(berth_dynamic *dynamic);

@@ -1,4 +1,5 @@
 // Models with control flow, as a user runs them.
+#include <berth/tensor_file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -496,4 +497,105 @@ Test(vm_command, what_cannot_be_in_a_file_is_refused) {
                     "say for which values of N the program is to have code (specialisations, "
                     "\"N=1,N=8\"), or fix it, as in --dim N=1");
     clean(&f);
+}
+
+// ---- state --------------------------------------------------------------------------------------
+
+// A cache of rows that grows, what is made of it with a mask as long, and a number that is replaced.
+static const char remembering[] =
+    "module \"m\"\n"
+    "graph @main(%past: f32[past,2], %row: f32[1,2], %mask: f32[past+1], %count: f32[]) {\n"
+    "  %present = concat(%past, %row) {axis = 0}\n"
+    "  %axes = constant() {value = i64[1] (1)}\n"
+    "  %sums = reduce_sum(%present, %axes) {keepdims = 0}\n  %masked = mul(%sums, %mask)\n"
+    "  %one = constant() {value = f32[] (1)}\n  %next = add(%count, %one)\n"
+    "  %seen = neg(%next)\n  return %masked, %present, %next, %seen\n}\n";
+#define STATES "--state past=present --state 'coun*=nex*'"
+
+// What the last run saw: as many rows as runs since the state was empty, and that number.
+static void check_seen(const char *command, int64_t wanted) {
+    json_t *json = berth_run_json(command);
+    const json_t *rows = json_object_get(output(json, 0), "shape");
+    cr_expect_eq(json_integer_value(json_array_get(rows, 0)), wanted, "%s", command);
+    cr_expect_eq(json_number_value(json_object_get(output(json, 3), "min")), (double)-wanted, "%s",
+                 command);
+    cr_expect_str_eq(json_string_value(json_object_get(output(json, 1), "kind")), "state");
+    cr_expect_str_eq(json_string_value(json_object_get(output(json, 1), "input")), "past");
+    json_decref(json);
+}
+
+// From a module and from a program. Seven rows are more than the bounds allow: the next run begins anew.
+Test(vm_command, state_goes_from_run_to_run) {
+    built b;
+    const result *r = build(&b, remembering, "--dim past=0..5 " STATES);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    for (int of_model = 0; of_model < 2; ++of_model) {
+        char command[512], model[256];
+        snprintf(model, sizeof(model), "%s%s %s " STATES, of_model ? b.f.path : b.file,
+                 of_model ? "/m.txt" : "", of_model ? "--dim past=0..5" : "");
+        for (int runs = 1; runs <= 8; ++runs) {
+            snprintf(command, sizeof(command), "run %s --repeat %d --format=json", model, runs);
+            check_seen(command, runs <= 6 ? runs : runs - 6);
+        }
+        snprintf(command, sizeof(command), "bench %s --count 20 --format=json", model);
+        json_t *json = berth_run_json(command);
+        cr_expect_eq(json_integer_value(json_object_get(json, "runs")), 20);
+        json_decref(json);
+        snprintf(command, sizeof(command), "run %s", model);
+        r = berth_run(command);
+        cr_expect_not_null(strstr(r->out, "output present: state, kept for input past"), "%s",
+                           r->out);
+    }
+    berth_run_fails(of_file(&b, "run", "--state other=present"), 1, "has no such state");
+    berth_run_fails(with(&b.f, "run", "--dim past=0..5 --executor graph " STATES), 1,
+                    "--state is of programs of the executor vm");
+    clean_built(&b);
+}
+
+static void write_pb(const built *b, const char *file, const char *name, int rank, int64_t rows,
+                     int64_t columns, float *data) {
+    char path[128];
+    const berth_tensor tensor = {BERTH_DTYPE_F32, rank, {rows, columns}, data};
+    snprintf(path, sizeof(path), "%s/%s.pb", b->f.path, file);
+    cr_assert_null(berth_tensor_file_write(path, name, &tensor));
+}
+
+// Two tokens of a text: the second folder gives no state, and expects that of the first with a row more.
+Test(vm_command, state_goes_from_folder_to_folder) {
+    built b;
+    const result *r = build(&b, remembering, "--dim past=0..5 " STATES);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    float rows[4] = {1, 2, 3, 4}, mask[2] = {10, 100}, count[1] = {7};
+    const float masked[2][2] = {{30}, {30, 700}};
+    char folders[2][96], command[512];
+    for (int i = 0; i < 2; ++i) {
+        float now[2] = {masked[i][0], masked[i][1]}, next[1] = {count[0] + 1};
+        float seen[1] = {-next[0]};
+        snprintf(folders[i], sizeof(folders[i]), "%s/%d", b.f.path, i);
+        cr_assert_eq(mkdir(folders[i], 0700), 0);
+        char file[4][24];
+        for (int k = 0; k < 4; ++k) snprintf(file[k], sizeof(file[k]), "%d/input_%d", i, k);
+        if (i == 0) write_pb(&b, file[0], "past", 2, 0, 2, rows);
+        write_pb(&b, file[1], "row", 2, 1, 2, rows + 2 * i);
+        write_pb(&b, file[2], "mask", 1, i + 1, 0, mask);
+        if (i == 0) write_pb(&b, file[3], "count", 0, 0, 0, count);
+        for (int k = 0; k < 4; ++k) snprintf(file[k], sizeof(file[k]), "%d/output_%d", i, k);
+        write_pb(&b, file[0], "masked", 1, i + 1, 0, now);
+        write_pb(&b, file[1], "present", 2, i + 1, 2, rows);
+        write_pb(&b, file[2], "next", 0, 0, 0, next);
+        write_pb(&b, file[3], "seen", 0, 0, 0, seen);
+        count[0] = next[0];
+    }
+    snprintf(command, sizeof(command), "verify %s/m.txt --dim past=0..5 " STATES " --data %s %s",
+             b.f.path, folders[0], folders[1]);
+    r = berth_run(command);
+    cr_expect_eq(r->exit_status, 0, "%s%s", r->out, r->err);
+    cr_expect_not_null(strstr(r->out, "output present"), "%s", r->out);
+    // Without what the first leaves, the second has no state of one row.
+    snprintf(command, sizeof(command), "verify %s/m.txt --dim past=0..5 " STATES " --data %s",
+             b.f.path, folders[1]);
+    cr_expect_neq(berth_run(command)->exit_status, 0);
+    snprintf(command, sizeof(command), "rm -r %s %s", folders[0], folders[1]);
+    cr_expect_eq(system(command), 0);
+    clean_built(&b);
 }
