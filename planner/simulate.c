@@ -96,10 +96,13 @@ static const berth_sim_task *task_of(const simulation *s, const running *r) {
     return &s->schedule->tasks[r->task];
 }
 
-// The part of its memory's bandwidth that a task takes if it gets all it wants.
+// The part of a memory's bandwidth that a task takes if it gets all it wants.
 static double demand_of(const simulation *s, const running *r, uint32_t memory) {
     const berth_sim_task *task = task_of(s, r);
-    return task->memory == memory && task->memory_ns > 0 ? fmin(task->memory_ns / task->ns, 1) : 0;
+    for (int i = 0; i < BERTH_SIM_USES; ++i)
+        if (task->uses[i].memory == memory && task->uses[i].ns > 0)
+            return fmin(task->uses[i].ns / task->ns, 1);
+    return 0;
 }
 
 // The most that one task gets of a memory where all want more than there is: who wants less than
@@ -124,14 +127,34 @@ static double fair_part(const simulation *s, uint32_t memory) {
     return part;
 }
 
-// After a task of the memory has begun or ended.
-static void set_rates(simulation *s, uint32_t memory) {
-    double part = fair_part(s, memory);
+// How fast a task goes on: by the scarcest of its memories.
+static double rate_of(const simulation *s, const running *r) {
+    const berth_sim_task *task = task_of(s, r);
+    double rate = 1;
+    for (int i = 0; i < BERTH_SIM_USES; ++i) {
+        if (!(task->uses[i].ns > 0)) continue;
+        double part = fair_part(s, task->uses[i].memory);
+        double demand = demand_of(s, r, task->uses[i].memory);
+        if (demand > part) rate = fmin(rate, part / demand);
+    }
+    return rate;
+}
+
+static bool share_memory(const berth_sim_task *a, const berth_sim_task *b) {
+    for (int i = 0; i < BERTH_SIM_USES; ++i)
+        for (int k = 0; k < BERTH_SIM_USES; ++k)
+            if (a->uses[i].ns > 0 && b->uses[k].ns > 0 && a->uses[i].memory == b->uses[k].memory)
+                return true;
+    return false;
+}
+
+// After the task has begun or ended: of all that share a memory with it.
+static void set_rates(simulation *s, const berth_sim_task *changed) {
     for (uint32_t i = 0; i < s->running_count; ++i) {
         running *r = &s->running[i];
-        double demand = demand_of(s, r, memory);
-        double rate = demand > part ? part / demand : 1;
-        if (demand == 0 || rate == r->rate) continue;
+        if (!share_memory(task_of(s, r), changed)) continue;
+        double rate = rate_of(s, r);
+        if (rate == r->rate) continue;
         r->left_ns -= (s->now_ns - r->since_ns) * r->rate;
         r->since_ns = s->now_ns;
         r->rate = rate;
@@ -151,7 +174,7 @@ static void start_task(simulation *s, stream *of, uint32_t queue, double start_n
                                                .left_ns = held->ns,
                                                .since_ns = start_ns,
                                                .end_ns = start_ns + held->ns};
-    if (held->memory_ns > 0) set_rates(s, held->memory);
+    set_rates(s, held);
 }
 
 static void finish_task(simulation *s, uint32_t index) {
@@ -166,7 +189,7 @@ static void finish_task(simulation *s, uint32_t index) {
     if (event->end_ns > s->end_ns) s->end_ns = event->end_ns;
     double *latency = &s->latency_ns[of->request];
     *latency = fmax(*latency, event->end_ns - arrival_ns(s, of->request));
-    if (task->memory_ns > 0) set_rates(s, task->memory);
+    set_rates(s, task);
     if (--of->left == 0) take_request(s, of, s->now_ns);
 }
 

@@ -11,17 +11,23 @@
 #include "base/arena.h"
 #include "base/status.h"
 
+// Of a memory: for how long a task would take all of its bandwidth, which is what it reads and writes there
+// over that. 0 = it takes nothing.
+typedef struct berth_sim_use {
+    uint32_t memory;
+    double ns;
+} berth_sim_use;
+
+// Memories that a task works in: a copy's both ends.
+enum { BERTH_SIM_USES = 2 };
+
 // A step of one request.
 typedef struct berth_sim_task {
     uint32_t queue;     // tasks of one queue run in their order
     uint32_t resource;  // that it takes for itself: what a device computes with, a link, a bus
     double ns;          // if nothing else runs
-    // For how long it would take all of a memory's bandwidth, of these: what it reads and writes
-    // there over the bandwidth. Tasks that want more than there is together slow each other down.
-    // 0 = it takes nothing of a memory.
-    double memory_ns;
-    uint32_t memory;
-    const uint32_t *waits;  // earlier tasks that must be done
+    berth_sim_use uses[BERTH_SIM_USES];  // of different memories
+    const uint32_t *waits;               // earlier tasks that must be done
     uint32_t wait_count;
     // From the end of what it waits for in another queue until it can begin (a thread is woken).
     double woken_ns;
@@ -63,8 +69,8 @@ typedef struct berth_sim_result {
 // Whenever a resource is free, it takes of the tasks that are ready the one of the oldest request (ties: the earlier task), as
 // the executor's devices do (docs/threading.md): a request's part on a device is not cut up by requests that came later, so that
 // they leave it one after another. A stream takes the next request when it is done with one. Tasks that run in one memory and want more of its
-// bandwidth than there is get equal parts, or what they want where that is less: each goes on as much slower. The
-// same input gives the same result. O(events * (streams * queues + resources)).
+// bandwidth than there is get equal parts, or what they want where that is less: each goes on as much slower, by the
+// scarcer of its two memories. The same input gives the same result. O(events * (streams * queues + resources)).
 //   errors: OUT_OF_RANGE more events than BERTH_SIM_EVENT_LIMIT; INVALID_ARGUMENT a wait for a later
 //           task; OUT_OF_MEMORY
 BERTH_MUST_USE berth_status berth_simulate(berth_arena *arena, const berth_sim_schedule *schedule,

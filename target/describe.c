@@ -111,6 +111,8 @@ static void describe_measured_cpu(writer *w, json *target, const char *at, uint3
               "measured: multiply-adds in registers, all cores at once, median of 5");
     put_int(w, target, at, "dispatch_ns", m->dispatch_ns,
             "measured: an empty kernel on all cores, median");
+    put_real(w, target, at, "core_bandwidth_bytes_per_s", m->core_read_bytes_per_s,
+             "measured: read by one core, median of 5");
 }
 
 // The rest of this machine's facts, where hwloc says nothing.

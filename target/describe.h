@@ -17,8 +17,9 @@
 
 // Of the cores of a group. 0 = not measured.
 typedef struct berth_measured_cpu {
-    double read_bytes_per_s;  // its own memory, all cores
-    int64_t latency_ns;       // its own memory, one core, each load waits for the one before
+    double read_bytes_per_s;       // its own memory, all cores
+    double core_read_bytes_per_s;  // its own memory, one core alone
+    int64_t latency_ns;            // its own memory, one core, each load waits for the one before
     int64_t dispatch_ns;
     double flops[BERTH_DTYPE_COUNT];
 } berth_measured_cpu;

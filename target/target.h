@@ -110,6 +110,7 @@ typedef struct berth_target {
     int64_t memory_capacity_bytes;
     int64_t memory_alignment_bytes;
     double memory_bandwidth_bytes_per_s;
+    double core_bandwidth_bytes_per_s;  // 0 = not said
     double link_bandwidth_bytes_per_s;
     bool shares_host_memory;
     const char *resource;

@@ -28,8 +28,9 @@ static void add_work(const builder *b, uint32_t device, const berth_work *work,
     berth_cost_constants constants = {.bytes = constant_bytes, .run_bytes = b->constant_bytes};
     task->ns = share * berth_cost_work_ns(b->target, berth_model_costs(b->model), device, work,
                                           constants, &figure);
-    task->memory = b->target->devices[device].own_memory;
-    task->memory_ns = share * berth_cost_memory_ns(b->target, device, work, constants);
+    task->uses[0] =
+        (berth_sim_use){b->target->devices[device].own_memory,
+                        share * berth_cost_memory_ns(b->target, device, work, constants)};
 }
 
 // Bytes of constants that a step reads: they may be in a memory of their own.
@@ -98,6 +99,12 @@ static uint32_t pool_device(const builder *b, uint32_t tensor) {
     return b->program->pools[b->program->tensors[tensor].pool].device;
 }
 
+// Of so many bytes that are read or written once.
+static berth_sim_use use_of(const builder *b, uint32_t memory, uint64_t size_bytes) {
+    double bandwidth = b->target->memories[memory].bandwidth_bytes_per_s;
+    return (berth_sim_use){memory, bandwidth > 0 ? 1e9 * (double)size_bytes / bandwidth : 0};
+}
+
 static void add_copy(const builder *b, const berth_program_step *step, berth_sim_task *task) {
     uint32_t from = pool_device(b, step->bindings[0]), to = pool_device(b, step->bindings[1]);
     uint64_t size_bytes = b->program->tensors[step->bindings[0]].size_bytes;
@@ -110,12 +117,13 @@ static void add_copy(const builder *b, const berth_program_step *step, berth_sim
         task->resource = link_resource(
             b, route.hops[0].link, b->target->links[route.hops[0].link].from == route.hops[0].from);
     task->ns = route.time_ns;
-    if (from == to) {  // within one memory: read and written
-        double bandwidth = b->target->memories[devices[from].own_memory].bandwidth_bytes_per_s;
-        task->ns = bandwidth > 0 ? 2e9 * (double)size_bytes / bandwidth : 0;
-        task->memory = devices[from].own_memory;
-        task->memory_ns = task->ns;
+    task->uses[0] = use_of(b, devices[from].own_memory, size_bytes);
+    task->uses[1] = use_of(b, devices[to].own_memory, size_bytes);
+    if (devices[from].own_memory == devices[to].own_memory) {  // read and written
+        task->uses[0].ns += task->uses[1].ns;
+        task->uses[1].ns = 0;
     }
+    if (from == to) task->ns = task->uses[0].ns;
     struct berth_cost_table *table = berth_model_costs(b->model);
     if (table && from != to)
         (void)berth_cost_table_copy(table, devices[from].target, devices[to].target,

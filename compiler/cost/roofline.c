@@ -34,6 +34,8 @@ static double core_count(const berth_target *target) {
 static double bandwidth_for(const machine *m, double bytes, bool only_read,
                             double memory_bandwidth) {
     const berth_target *on = m->target;
+    if (on->core_bandwidth_bytes_per_s > 0)  // a few cores may not draw all that memory has
+        memory_bandwidth = fmin(memory_bandwidth, m->cores * on->core_bandwidth_bytes_per_s);
     double register_bytes = (double)on->vector_bits / 8;
     double cycles = m->cores * (double)on->clock_hz * m->efficiency;
     if (!berth_target_is_cores(on)) return memory_bandwidth;

@@ -62,6 +62,9 @@ Test(detect_command, this_machine, .timeout = 240) {
     double latency_ns = figure(root, "memories", 0, "latency_ns");
     cr_expect(read > 1e8 && read < 1e13, "%g bytes/s", read);
     cr_expect(latency_ns >= 1 && latency_ns < 1e5, "%g ns", latency_ns);
+    json_t *cpu = json_object_get(json_array_get(json_object_get(root, "devices"), 0), "target");
+    double core = json_number_value(json_object_get(cpu, "core_bandwidth_bytes_per_s"));
+    cr_expect(core > 1e7 && core <= read, "one core: %g of %g bytes/s", core, read);
     const char *source =
         json_string_value(json_object_get(sources, "memories[0].bandwidth_bytes_per_s"));
     cr_expect_eq(strncmp(source, "measured", 8), 0, "%s", source);

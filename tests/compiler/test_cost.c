@@ -119,6 +119,32 @@ Test(cost, bytes_come_from_the_cache_that_holds_them) {
     berth_arena_destroy(arena);
 }
 
+// 4 cores that draw a quarter of the memory's bandwidth each and more; one alone, and a device of two.
+Test(cost, a_core_alone_draws_only_so_much) {
+    static const struct {
+        int cores;
+        const char *core_bandwidth;
+        double bandwidth;
+    } cases[] = {{4, "4e9", 1e10}, {2, "4e9", 8e9}, {1, "4e9", 4e9}, {1, "2e10", 1e10}};
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    const berth_cost_constants none = {0}, all = {512e6, 512e6};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); ++c) {
+        const char *source = berth_arena_printf(
+            arena,
+            "cpu -cores=%d -l3_bytes=0 -dispatch_ns=0 -memory_bandwidth_bytes_per_s=1e10 "
+            "-core_bandwidth_bytes_per_s=%s",
+            cases[c].cores, cases[c].core_bandwidth);
+        double expected_ns = 512e6 / cases[c].bandwidth * 1e9;
+        double begin_ns = cases[c].cores > 1 ? 2000 : 0;
+        cr_expect_float_eq(roofline_ns(arena, source, 1, 512e6, none), expected_ns + begin_ns, 1,
+                           "case %zu", c);
+        cr_expect_float_eq(roofline_ns(arena, source, 1, 512e6, all), expected_ns + begin_ns, 1,
+                           "case %zu, constants", c);
+    }
+    berth_arena_destroy(arena);
+}
+
 // Of a memory's bandwidth, what no cache keeps: through a driver, too, and at the memory's own pace.
 Test(cost, what_work_takes_of_its_memory) {
     static const char *const sources[] = {

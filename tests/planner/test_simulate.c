@@ -135,11 +135,11 @@ Test(simulate, memories_serve_only_so_much_at_once) {
         static const double alone_ns[] = {4, 4, 10};
         berth_sim_task tasks[3] = {{0}};
         for (uint32_t t = 0; t < 3; ++t)
-            tasks[t] = (berth_sim_task){.queue = t,
-                                        .resource = t,
-                                        .ns = alone_ns[t],
-                                        .memory = cases[c].memory[t],
-                                        .memory_ns = cases[c].part[t] * alone_ns[t]};
+            tasks[t] =
+                (berth_sim_task){.queue = t,
+                                 .resource = t,
+                                 .ns = alone_ns[t],
+                                 .uses = {{cases[c].memory[t], cases[c].part[t] * alone_ns[t]}}};
         berth_sim_schedule schedule = {tasks, 3, 3, 3};
         berth_sim_result r;
         assert_ok(berth_simulate(arena, &schedule, &one, &r));
@@ -147,6 +147,31 @@ Test(simulate, memories_serve_only_so_much_at_once) {
             cr_expect_float_eq(r.events[t].end_ns, cases[c].end_ns[t], 1e-9, "case %zu, %u: %g", c,
                                t, r.events[t].end_ns);
         cr_expect_float_eq(r.busy_ns[0], cases[c].end_ns[0], 1e-9);
+    }
+    berth_arena_destroy(arena);
+}
+
+// A copy that wants all of one memory and half of another, beside a task in either: by half in the scarcer one. A task that wants
+// a tenth there is not slowed down.
+Test(simulate, copies_take_their_part_of_both_memories) {
+    static const struct {
+        double part;  // of memory 1 that the second task wants
+        double end_ns[3];
+    } cases[] = {{0, {8, 4, 8}}, {0.1, {8, 4, 8}}, {1, {8, 8, 8}}};
+    berth_arena *arena = NULL;
+    berth_sim_load one = {.requests = 1, .streams = 1};
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); ++c) {
+        const berth_sim_task tasks[] = {
+            {.queue = 0, .resource = 0, .ns = 4, .uses = {{0, 4}, {1, 2}}},
+            {.queue = 1, .resource = 1, .ns = 4, .uses = {{1, 4 * cases[c].part}}},
+            {.queue = 2, .resource = 2, .ns = 4, .uses = {{0, 4}}}};
+        berth_sim_schedule schedule = {tasks, 3, 3, 3};
+        berth_sim_result r;
+        assert_ok(berth_simulate(arena, &schedule, &one, &r));
+        for (uint32_t t = 0; t < 3; ++t)
+            cr_expect_float_eq(r.events[t].end_ns, cases[c].end_ns[t], 1e-9, "case %zu, %u: %g", c,
+                               t, r.events[t].end_ns);
     }
     berth_arena_destroy(arena);
 }
