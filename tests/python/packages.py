@@ -14,6 +14,8 @@ from magika import Magika
 from PIL import Image, ImageDraw, ImageFont
 from rapidocr_onnxruntime import RapidOCR
 
+from applications import APPLICATIONS
+
 SOURCES = {
     "c": "#include <stdio.h>\nint main(void) {\n    printf(\"hello\\n\");\n    return 0;\n}\n" * 3,
     "python": "import os\n\ndef names(folder):\n    return [name for name in os.listdir(folder) if name]\n" * 3,
@@ -65,4 +67,5 @@ def speech_in_sounds():
 
 
 print(json.dumps({"ddddocr": captchas(), "nudenet": people_in_noise(),
-                  "silero": speech_in_sounds() if importlib.util.find_spec("torch") else "no PyTorch here", "magika": kinds_of_files(), "rapidocr": text_in_a_picture()}))
+                  "silero": speech_in_sounds() if importlib.util.find_spec("torch") else "no PyTorch here", "magika": kinds_of_files(), "rapidocr": text_in_a_picture(),
+                  **{name: find() for name, find in APPLICATIONS.items()}}))

@@ -339,7 +339,9 @@ class Sessions(unittest.TestCase):
         self.assertEqual(session.get_outputs()[1].shape, ["lines", 2])
         self.assertEqual(session.get_outputs()[2].shape, [None, 4])  # as declared; no name of Berth's for a dimension
         self.assertEqual(session.get_modelmeta().version, 2**63 - 1)  # ONNX Runtime's for a model that has none
-        (values,) = session.run_with_ort_values(["s"], {"x": np.zeros((3, 2), np.float32), "w": np.zeros((1, 4), np.float32)})
+        feed = {"x": np.zeros((3, 2), np.float32), "w": np.zeros((1, 4), np.float32)}
+        feed = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in feed.items()}
+        (values,) = session.run_with_ort_values(["s"], feed)
         self.assertTrue(values.is_tensor_sequence())
         self.assertEqual(values.data_type(), "seq(tensor(float))")
 

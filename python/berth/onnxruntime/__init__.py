@@ -20,6 +20,11 @@ from ._errors import (DeviceReset, EngineError, EPFail, Fail, InvalidArgument, I
                       ModelLoaded, ModelRequiresCompilation, NoModel, NoSuchFile, NotFound, NotImplemented, RuntimeException)
 from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
 from ._session import InferenceSession, ModelMetadata, NodeArg, Session, get_available_providers, set_default_target
+from ._others import (AdapterFormat, LoraAdapter, ModelCompiler, OrtAllocatorType, OrtArenaCfg, OrtCompileApiFlags, OrtDeviceMemoryType,
+                      OrtMemoryInfo, OrtMemType, OrtSparseFormat, OrtValueVector, SparseTensor, copy_tensors,
+                      create_and_register_allocator, get_ep_devices, has_collective_ops, register_execution_provider_library,
+                      set_default_logger_callback, set_default_logger_severity, set_default_logger_verbosity,
+                      set_global_thread_pool_sizes, set_seed, unregister_execution_provider_library)
 from ._values import IOBinding, OrtDevice, OrtValue
 
 __version__ = "1.24.0"  # of the API of ONNX Runtime's that this follows: applications compare it
@@ -50,23 +55,11 @@ def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):
     """Does nothing: Berth's drivers find their libraries themselves."""
 
 
-def set_default_logger_severity(_severity):
-    pass
-
-
-def set_default_logger_verbosity(_verbosity):
-    pass
-
-
 def disable_telemetry_events():
     pass
 
 
 def enable_telemetry_events():
-    pass
-
-
-def set_seed(_seed):
     pass
 
 
@@ -80,5 +73,5 @@ def install():
     """Makes `import onnxruntime` give this module, in this process, from now on."""
     sys.modules["onnxruntime"] = sys.modules[__name__]
     for name, module in list(sys.modules.items()):
-        if name.startswith(f"{__name__}.capi"):
+        if name.startswith((f"{__name__}.capi", f"{__name__}.backend")):
             sys.modules["onnxruntime" + name[len(__name__):]] = module

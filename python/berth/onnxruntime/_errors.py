@@ -46,8 +46,20 @@ class UnknownOperator(NotImplemented, InvalidGraph):
     """A model with operators that are not known: InvalidGraph there, if nobody knows them."""
 
 
-class NoMemoryThere(NotImplemented, RuntimeError):
-    """Memory of a device that is not there: a RuntimeError there."""
+class NotHere(NotImplemented, RuntimeError):
+    """What there is nothing for here, and memory of a device that is not there: a RuntimeError there."""
+
+
+class BadValue(InvalidArgument, RuntimeError, ValueError):
+    """What no value can be made of, and what fits no binding: a RuntimeError there."""
+
+
+class DoesNotFit(Fail, InvalidArgument):
+    """Extents that a node finds not to fit: Fail there, from the node."""
+
+
+class LibraryFailed(Fail, NotImplemented):
+    """A library of ONNX Runtime's: Fail there, for one that cannot be loaded."""
 
 
 # Those that Berth never raises, for applications that name them in `except`.
@@ -92,6 +104,12 @@ def of(error):
     kinds = {"INVALID_ARGUMENT": InvalidArgument, "INCOMPATIBLE": InvalidArgument, "OUT_OF_RANGE": InvalidArgument,
              "NOT_FOUND": NoSuchFile, "UNSUPPORTED": NotImplemented}
     return kinds.get(error.code, Fail)(error)
+
+
+def of_running(error):
+    """The exception for a BerthError of a run: what the inputs are not is InvalidArgument, what a node finds is Fail."""
+    from_node = error.code == "INCOMPATIBLE" and getattr(error, "message", "").startswith("node ")
+    return DoesNotFit(error) if from_node else of(error)
 
 
 def of_loading(error):

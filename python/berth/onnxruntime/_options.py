@@ -1,10 +1,11 @@
 """Options of sessions and of runs."""
 
 import enum
+import operator
 import threading
 import warnings
 
-from ._errors import BadBinding, InvalidArgument
+from ._errors import BadBinding, BadValue, InvalidArgument, LibraryFailed
 from ._errors import NotImplemented as NotThere
 
 
@@ -32,6 +33,22 @@ class ExecutionOrder(_Choice):
     MEMORY_EFFICIENT = 2
 
 
+def checked(name, value, kind):
+    """`value` as pybind11 takes it for `kind`; a TypeError otherwise."""
+    if kind is bool and (value is None or hasattr(type(value), "__bool__")):
+        return bool(value)
+    if kind is int and not isinstance(value, enum.Enum) and hasattr(type(value), "__index__"):
+        return operator.index(value)
+    if kind not in (bool, int) and isinstance(value, kind):
+        return value
+    raise TypeError(f"{name} is {kind.__name__}, not {type(value).__name__} {value!r}")
+
+
+def _option(name, kind):
+    place = f"_{name}"
+    return property(lambda self: getattr(self, place), lambda self, value: setattr(self, place, checked(name, value, kind)))
+
+
 def _entry(entries, key):
     if key not in entries:
         raise BadBinding(f'no entry "{key}" was added')
@@ -43,10 +60,27 @@ class SessionOptions:
     add_free_dimension_override_by_name have an effect.
     What would change results or write files and is not there is an error or a warning; so is a name that is none there."""
 
-    __slots__ = ("intra_op_num_threads", "inter_op_num_threads", "graph_optimization_level", "execution_mode", "execution_order",
-                 "enable_profiling", "profile_file_prefix", "enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse",
-                 "use_deterministic_compute", "use_per_session_threads", "log_severity_level", "log_verbosity_level", "logid",
-                 "_optimized_model_filepath", "_entries", "_dims", "_providers", "_initializers")
+    __slots__ = ("_intra_op_num_threads", "_inter_op_num_threads", "_graph_optimization_level", "_execution_mode",
+                 "_execution_order", "_enable_profiling", "_profile_file_prefix", "_enable_cpu_mem_arena", "_enable_mem_pattern",
+                 "_enable_mem_reuse", "_use_deterministic_compute", "_use_per_session_threads", "_log_severity_level",
+                 "_log_verbosity_level", "_logid", "_optimized_model_filepath", "_entries", "_dims", "_providers",
+                 "_initializers")
+
+    intra_op_num_threads = _option("intra_op_num_threads", int)
+    inter_op_num_threads = _option("inter_op_num_threads", int)
+    graph_optimization_level = _option("graph_optimization_level", GraphOptimizationLevel)
+    execution_mode = _option("execution_mode", ExecutionMode)
+    execution_order = _option("execution_order", ExecutionOrder)
+    enable_profiling = _option("enable_profiling", bool)
+    profile_file_prefix = _option("profile_file_prefix", str)
+    enable_cpu_mem_arena = _option("enable_cpu_mem_arena", bool)
+    enable_mem_pattern = _option("enable_mem_pattern", bool)
+    enable_mem_reuse = _option("enable_mem_reuse", bool)
+    use_deterministic_compute = _option("use_deterministic_compute", bool)
+    use_per_session_threads = _option("use_per_session_threads", bool)
+    log_severity_level = _option("log_severity_level", int)
+    log_verbosity_level = _option("log_verbosity_level", int)
+    logid = _option("logid", str)
 
     def __init__(self):
         self.intra_op_num_threads = 0
@@ -82,7 +116,7 @@ class SessionOptions:
         self._optimized_model_filepath = path
 
     def add_session_config_entry(self, key, value):
-        self._entries[key] = value
+        self._entries[checked("key", key, str)] = checked("value", value, str)
 
     def get_session_config_entry(self, key):
         return _entry(self._entries, key)
@@ -91,10 +125,22 @@ class SessionOptions:
         return key in self._entries
 
     def add_free_dimension_override_by_name(self, name, extent):
-        self._dims[name] = extent
+        self._dims[checked("name", name, str)] = checked("extent", extent, int)
 
     def add_free_dimension_override_by_denotation(self, denotation, extent):
         raise NotThere(f'dimensions by denotation ("{denotation}"); give them by name: add_free_dimension_override_by_name')
+
+    def add_external_initializers_from_files_in_memory(self, *_arguments):
+        raise NotThere("files of initializers in memory; give the values: add_external_initializers")
+
+    def add_provider_for_devices(self, *_arguments):
+        raise NotThere("providers by device; BerthExecutionProvider takes a target")
+
+    def set_provider_selection_policy(self, _policy):
+        """Nothing: Berth's planner chooses among the devices of the target."""
+
+    def set_load_cancellation_flag(self, _value):
+        """Nothing: opening a session compiles nothing yet."""
 
     def add_provider(self, name, options=None):
         self._providers.append((name, dict(options or {})))
@@ -106,7 +152,9 @@ class SessionOptions:
         """An OrtValue in place of what the model's file has for this initializer, of its type and shape."""
         if name in self._initializers:
             raise InvalidArgument(f'an OrtValue for the initializer "{name}" has been added already')
-        self._initializers[name] = getattr(value, "_value", value)
+        if not hasattr(value, "_value"):
+            raise BadValue(f'the initializer "{name}" is an OrtValue, not {type(value).__name__}')
+        self._initializers[name] = value._value
 
     def add_external_initializers(self, names, values):
         """The same for initializers whose values are in files of their own, which need not be there then."""
@@ -116,14 +164,19 @@ class SessionOptions:
             self.add_initializer(name, value)
 
     def register_custom_ops_library(self, path):
-        raise NotThere(f"custom operators of ONNX Runtime's ({path})")
+        raise LibraryFailed(f"custom operators of ONNX Runtime's ({path})")
 
 
 class RunOptions:
     """`terminate` ends runs that use these options, those on other threads as well."""
 
-    __slots__ = ("log_severity_level", "log_verbosity_level", "logid", "only_execute_path_to_fetches", "_terminate", "_entries",
+    __slots__ = ("_log_severity_level", "_log_verbosity_level", "_logid", "_only_execute_path_to_fetches", "_terminate", "_entries",
                  "_lock", "_running")
+
+    log_severity_level = _option("log_severity_level", int)
+    log_verbosity_level = _option("log_verbosity_level", int)
+    logid = _option("logid", str)
+    only_execute_path_to_fetches = _option("only_execute_path_to_fetches", bool)
 
     def __init__(self):
         self.log_severity_level = 2
@@ -142,16 +195,19 @@ class RunOptions:
     @terminate.setter
     def terminate(self, value):
         with self._lock:
-            self._terminate = bool(value)
-            running = list(self._running) if value else []
+            self._terminate = checked("terminate", value, bool)
+            running = list(self._running) if self._terminate else []
         for session in running:
             session.cancel()
 
     def add_run_config_entry(self, key, value):
-        self._entries[key] = value
+        self._entries[checked("key", key, str)] = checked("value", value, str)
 
     def get_run_config_entry(self, key):
         return _entry(self._entries, key)
+
+    def add_active_adapter(self, adapter):
+        raise NotThere("adapters")
 
     def _begin(self, session):
         """A session (berth.Session or what is cancelled like one) begins to run."""

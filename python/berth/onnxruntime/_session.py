@@ -12,7 +12,8 @@ from .._model import Model
 from .._native import BerthError
 from . import _errors, _onnx
 from ._errors import InvalidArgument, InvalidProtobuf, MissingInput
-from ._options import SessionOptions
+from ._options import RunOptions, SessionOptions, checked
+from ._others import host_memory
 from ._values import IOBinding, OrtValue
 
 _PROVIDERS = ["BerthExecutionProvider", "CPUExecutionProvider"]
@@ -65,8 +66,11 @@ class ModelMetadata:
 def _read_providers(providers, provider_options):
     """Names, and {name: options}; providers are names or (name, options)."""
     names, options = [], {}
-    if provider_options and len(provider_options) != len(providers or []):
-        raise ValueError("provider_options should be as many as providers")
+    wrong = provider_options and len(provider_options) != len(providers or [])
+    if wrong or any(not isinstance(given, dict) for given in provider_options or []):
+        warnings.warn("provider_options are not a dict for each of the providers; the processor is used, without options", UserWarning,
+                      stacklevel=4)
+        providers, provider_options = ["CPUExecutionProvider"], None
     for i, provider in enumerate(providers or []):
         name, given = provider if isinstance(provider, (tuple, list)) else (provider, {})
         if provider_options:
@@ -75,7 +79,7 @@ def _read_providers(providers, provider_options):
         options[name] = {str(key): str(value) for key, value in dict(given).items()}
     others = [name for name in names if name not in _PROVIDERS]
     if others:
-        warnings.warn(f"providers that are not here: {', '.join(others)}; there are {', '.join(_PROVIDERS)}. Another device "
+        warnings.warn(f"providers that are not here: {', '.join(map(str, others))}; there are {', '.join(_PROVIDERS)}. Another device "
                       "than the processor is a target of BerthExecutionProvider", UserWarning, stacklevel=4)
     return names, options
 
@@ -111,6 +115,22 @@ class Session:
     def get_modelmeta(self):
         return ModelMetadata(self._facts)
 
+    def get_input_memory_infos(self):
+        return [host_memory() for _ in self._model.inputs]
+
+    def get_output_memory_infos(self):
+        return [host_memory() for _ in self._model.outputs]
+
+    def get_tuning_results(self):
+        """None: what is tuned is in the cache of compiled models (docs/tuning.md)."""
+        return []
+
+    def set_tuning_results(self, results, *, error_on_invalid=False):
+        raise _errors.NotHere("results of another tuning")
+
+    def set_ep_dynamic_options(self, options):
+        raise _errors.NotHere("options of a provider while it runs")
+
     def disable_fallback(self):
         pass
 
@@ -137,7 +157,7 @@ class Session:
 
 class InferenceSession(Session):
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **_others):
-        self._options = sess_options or SessionOptions()
+        self._options = SessionOptions() if sess_options is None else checked("sess_options", sess_options, SessionOptions)
         is_path = isinstance(path_or_bytes, (str, os.PathLike))
         if not is_path and not isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
@@ -148,6 +168,8 @@ class InferenceSession(Session):
             providers = self._options._providers
         try:
             self._facts = _onnx.metadata(path_or_bytes)
+        except IsADirectoryError as error:
+            raise InvalidProtobuf(f"Load model from {self._model_path} failed: {error.strerror}") from error
         except OSError as error:
             raise _errors.NoSuchFile(f"Load model from {self._model_path} failed: {error.strerror}") from error
         self._open(providers, provider_options)
@@ -170,6 +192,11 @@ class InferenceSession(Session):
 
     def _check_names(self, output_names, input_feed):
         outputs, inputs = ([port.name for port in ports] for ports in (self._model.outputs, self._model.inputs))
+        missing = [name for name in inputs if name not in input_feed.keys()]
+        if missing:
+            raise MissingInput(f"Required inputs ({missing}) are missing from input feed ({list(input_feed)}).")
+        if isinstance(output_names, (str, bytes)):
+            raise TypeError(f"output_names is a list of names, not {output_names!r}")
         for name in output_names or []:
             if name not in outputs:
                 raise InvalidArgument(f"Invalid output name: {name}; the outputs are {', '.join(outputs)}")
@@ -177,9 +204,6 @@ class InferenceSession(Session):
         for name in input_feed:
             if name not in may_be_given:
                 raise InvalidArgument(f"Invalid input name: {name}; the inputs are {', '.join(inputs)}")
-        missing = [name for name in inputs if name not in input_feed]
-        if missing:
-            raise MissingInput(f"Required inputs ({missing}) are missing from input feed ({list(input_feed)}).")
         return output_names or outputs
 
     def run(self, output_names, input_feed, run_options=None):
@@ -190,6 +214,8 @@ class InferenceSession(Session):
         """On the program that ran latest; None, and nothing has run, where that is not what is asked for."""
         if type(input_feed) is not dict:
             return None
+        if isinstance(output_names, str):
+            return None
         try:
             places = [self._output_places[name] for name in output_names] if output_names else None
         except (KeyError, TypeError):  # what is wrong, _run_checked says
@@ -197,12 +223,14 @@ class InferenceSession(Session):
         try:
             results = self._model._run_again_named(input_feed)
         except BerthError as error:
-            raise _errors.of(error) from error
+            raise _errors.of_running(error) from error
+        except ValueError as error:  # NumPy's, of what it makes no array of
+            raise _errors.BadValue(error) from error
         return results if places is None or results is None else [results[place] for place in places]
 
     def _run_checked(self, output_names, input_feed, run_options):
         names = self._check_names(output_names, input_feed)
-        if run_options is not None and run_options.terminate:
+        if run_options is not None and checked("run_options", run_options, RunOptions) and run_options.terminate:
             raise _errors.Fail("Exiting due to terminate flag being set to true.")
         feed = {name: value._value if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
         for name in self._scalars & feed.keys():
@@ -211,11 +239,18 @@ class InferenceSession(Session):
         try:
             results = self._model._run_named(feed, watch=run_options)
         except BerthError as error:
-            raise _errors.of(error) from error
+            raise _errors.of_running(error) from error
+        except ValueError as error:  # NumPy's, of what it makes no array of
+            raise _errors.BadValue(error) from error
         return [results[name] for name in names]
 
     def run_with_ort_values(self, output_names, input_dict_ort_values, run_options=None):
-        return [OrtValue(value) for value in self.run(output_names, input_dict_ort_values, run_options)]
+        feed = {name: value._get_c_value() for name, value in input_dict_ort_values.items()}
+        return [OrtValue(value) for value in self.run(output_names, feed, run_options)]
+
+    def run_with_ortvaluevector(self, run_options, feed_names, feeds, fetch_names, fetches, fetch_devices):
+        """`fetches` gets the results, in place of what it has."""
+        fetches[:] = self.run_with_ort_values(list(fetch_names), dict(zip(feed_names, feeds)), run_options)
 
     def run_with_iobinding(self, iobinding, run_options=None):
         iobinding._run(run_options)

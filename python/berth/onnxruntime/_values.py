@@ -1,16 +1,20 @@
 """Values in host memory, and the binding of a session's inputs and outputs to them."""
 
 import ctypes
+import warnings
 
 import numpy as np
 
-from ._errors import BadBinding, InvalidArgument, MissingInput, NoMemoryThere
+from ._errors import BadBinding, BadValue, InvalidArgument, NotHere
+from ._options import checked
 
 # Of onnx.proto's TensorProto.DataType. bf16, which NumPy lacks, is held as its bits.
 _ONNX = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "object", 9: "bool",
          10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "uint16"}
 _ONNX_NAMES = {1: "float", 8: "string", 10: "float16", 11: "double", 16: "bfloat16"}
 _BFLOAT16 = 16
+# Where a result may be asked for and is in host memory all the same, as there on machines without such a device.
+_ELSEWHERE = ("cann", "cuda", "dml", "gpu", "migraphx", "npu", "webgpu")
 
 
 def type_name(onnx_type):
@@ -18,27 +22,30 @@ def type_name(onnx_type):
     return f"tensor({_ONNX_NAMES.get(onnx_type, _ONNX.get(onnx_type, onnx_type))})"
 
 
-def _onnx_type(dtype):
+def onnx_type(dtype):
     if dtype.kind in "US":
         return 8
     for number, name in _ONNX.items():
         if np.dtype(name) == dtype:
             return number
-    raise InvalidArgument(f"an array of {dtype}, which is no type of ONNX")
+    raise BadValue(f"an array of {dtype}, which is no type of ONNX")
 
 
 def _dtype(element_type):
     """NumPy's, of one of NumPy's or a number of ONNX's."""
     if isinstance(element_type, int):
         if element_type not in _ONNX:
-            raise InvalidArgument(f"element type {element_type} of ONNX")
+            raise BadValue(f"element type {element_type} of ONNX")
         return np.dtype(_ONNX[element_type])
-    return np.dtype(element_type)
+    try:
+        return np.dtype(element_type)
+    except TypeError as error:
+        raise BadValue(f"element type {element_type!r}") from error
 
 
 def _check_device(device_type):
     if str(device_type).lower() != "cpu":
-        raise NoMemoryThere(f'a value in the memory of "{device_type}": values are in host memory ("cpu"), and Berth copies them '
+        raise NotHere(f'a value in the memory of "{device_type}": values are in host memory ("cpu"), and Berth copies them '
                        "to the devices of its plan")
 
 
@@ -56,8 +63,11 @@ class OrtDevice:
     """The host."""
 
     def __init__(self, name="cpu", device_id=0):
-        _check_device(name)
-        self._id = device_id
+        _check_device(checked("name", name, str))
+        self._id = checked("device_id", device_id, int)
+
+    def _get_c_device(self):
+        return self
 
     @staticmethod
     def make(ort_device_name, device_id, vendor_id=-1):
@@ -94,7 +104,10 @@ class OrtValue:
     @classmethod
     def ortvalue_from_numpy(cls, numpy_obj, device_type="cpu", device_id=0, vendor_id=-1):
         _check_device(device_type)
-        return cls(np.asarray(numpy_obj))
+        if not isinstance(numpy_obj, (np.ndarray, np.generic)) or numpy_obj.dtype.kind == "O":
+            raise BadValue(f"an OrtValue of {type(numpy_obj).__name__}; NumPy arrays of numbers or texts make one")
+        onnx_type(numpy_obj.dtype)
+        return cls(numpy_obj)
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data, onnx_element_type):
@@ -105,6 +118,8 @@ class OrtValue:
     @classmethod
     def ortvalue_from_shape_and_type(cls, shape, element_type, device_type="cpu", device_id=0, vendor_id=-1):
         _check_device(device_type)
+        if any(extent < 0 for extent in shape):
+            raise BadValue(f"a value of shape {list(shape)}")
         return cls(np.zeros(tuple(shape), _dtype(element_type)), element_type if isinstance(element_type, int) else None)
 
     @classmethod
@@ -131,7 +146,7 @@ class OrtValue:
         return type_name(self.element_type())
 
     def element_type(self):
-        return self._type or _onnx_type(self.numpy().dtype)
+        return self._type or onnx_type(self.numpy().dtype)
 
     def shape(self):
         return list(self.numpy().shape)
@@ -155,7 +170,25 @@ class OrtValue:
         return isinstance(self._value, (list, tuple)) and all(isinstance(item, np.ndarray) for item in self._value)
 
     def update_inplace(self, data):
-        np.copyto(self.numpy(), data.numpy() if isinstance(data, OrtValue) else data, casting="no")
+        place, data = self.numpy(), data.numpy() if isinstance(data, OrtValue) else data
+        if data.dtype != place.dtype or data.shape != place.shape:
+            raise BadValue(f"{data.dtype} {list(data.shape)} in place of {place.dtype} {list(place.shape)}")
+        np.copyto(place, data)
+
+    def as_sparse_tensor(self):
+        raise BadValue("a value that is no sparse tensor")
+
+    @staticmethod
+    def ort_value_from_sparse_tensor(sparse_tensor):
+        raise NotHere("sparse tensors as values")
+
+    # What the values of OrtValueVector are there.
+    @property
+    def _ortvalue(self):
+        return self
+
+    def _get_c_value(self):
+        return self
 
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
@@ -182,6 +215,8 @@ class IOBinding:
 
     def bind_cpu_input(self, name, arr_on_cpu):
         self._check_input(name)
+        if not isinstance(arr_on_cpu, np.ndarray):
+            raise BadBinding(f'input "{name}" is an array, not {type(arr_on_cpu).__name__}')
         self._inputs[name] = arr_on_cpu
 
     def bind_input(self, name, device_type, device_id, element_type, shape, buffer_ptr):
@@ -191,11 +226,16 @@ class IOBinding:
 
     def bind_ortvalue_input(self, name, ortvalue):
         self._check_input(name)
+        if not isinstance(ortvalue, OrtValue):
+            raise AttributeError(f"input \"{name}\" is an OrtValue, not {type(ortvalue).__name__}: bind_cpu_input takes arrays")
         self._inputs[name] = ortvalue
 
     def bind_output(self, name, device_type="cpu", device_id=0, element_type=None, shape=None, buffer_ptr=None):
         """Without `buffer_ptr` the result of each run is a new value."""
-        _check_device(device_type)
+        if buffer_ptr is not None or str(device_type).lower() not in _ELSEWHERE:
+            _check_device(device_type)
+        else:
+            warnings.warn(f'output "{name}" is in host memory, not of "{device_type}"', RuntimeWarning, stacklevel=2)
         if name not in [node.name for node in self._session.get_outputs()]:
             raise BadBinding(f'no output is named "{name}"')
         if buffer_ptr is not None and (element_type is None or shape is None):
@@ -215,6 +255,8 @@ class IOBinding:
     def get_outputs(self):
         return list(self._results)
 
+    get_outputs_as_ortvaluevector = get_outputs
+
     def copy_outputs_to_cpu(self):
         return [value._value for value in self._results]
 
@@ -230,8 +272,11 @@ class IOBinding:
             raise BadBinding("no output is bound: bind_output")
         missing = [node.name for node in self._session.get_inputs() if node.name not in self._inputs]
         if missing:
-            raise MissingInput(f"inputs that are not bound: {', '.join(missing)}")
-        results = self._session.run(list(self._outputs), self._inputs, run_options)
+            raise BadBinding(f"inputs that are not bound: {', '.join(missing)}")
+        try:
+            results = self._session.run(list(self._outputs), self._inputs, run_options)
+        except InvalidArgument as error:
+            raise BadBinding(error) from error
         self._results = []
         for (name, bound), result in zip(self._outputs.items(), results):
             if bound is None:
@@ -239,7 +284,7 @@ class IOBinding:
                 continue
             place = bound.numpy()
             if place.shape != result.shape or place.dtype != result.dtype:
-                raise InvalidArgument(f'output "{name}" is {result.dtype} {list(result.shape)}; what is bound to it is '
+                raise BadBinding(f'output "{name}" is {result.dtype} {list(result.shape)}; what is bound to it is '
                                       f"{place.dtype} {list(place.shape)}")
             np.copyto(place, result)
             self._results.append(bound)
