@@ -60,9 +60,9 @@ static void draw_predicted(const canvas *c) {
     berth_strbuf_addf(c->out,
                       "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#b3261e\" "
                       "stroke-dasharray=\"4 3\"/>"
-                      "<text x=\"%d\" y=\"%.1f\" fill=\"#b3261e\">predicted: %.3f ms</text>\n",
+                      "<text x=\"%d\" y=\"%.1f\" fill=\"#b3261e\">predicted: %s ms</text>\n",
                       MARGIN_LEFT, MARGIN_LEFT + WIDTH, y_of(c, ms), y_of(c, ms), MARGIN_LEFT + 6,
-                      y_of(c, ms) - 5, ms);
+                      y_of(c, ms) - 5, berth_latency_print(ms).text);
 }
 
 static double latency(const canvas *c, double share) {
@@ -82,9 +82,9 @@ static void draw_curve(const canvas *c) {
         double ms = latency(c, marks[i]);
         berth_strbuf_addf(c->out,
                           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#0b6bcb\"/>"
-                          "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">p%.0f %.3f ms</text>\n",
+                          "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">p%.0f %s ms</text>\n",
                           x_of(c, marks[i]), y_of(c, ms), x_of(c, marks[i]) - 6, y_of(c, ms) - 8,
-                          marks[i] * 100, ms);
+                          marks[i] * 100, berth_latency_print(ms).text);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -49,6 +50,8 @@ void berth_cli_take_shape(berth_cli_model *cli, const char *arg, struct argp_sta
 
 void berth_cli_take_layout(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     static const char *const names[] = {"NCHW", "NHWC", "CHW", "HWC", "HW", NULL};
+    for (int i = 0; names[i]; ++i)  // in any case
+        if (strcasecmp(arg, names[i]) == 0) arg = names[i];
     cli->layout = names[berth_cli_choose(state, "--layout", arg, names)];
 }
 

@@ -307,10 +307,11 @@ static void print_text(const bench_state *s) {
                        : berth_program_file_is(command->cli.model) ? "loaded"
                                                                    : "compiled";
     berth_cli_print("%s in %.1f ms, opened in %.1f ms\n", kind, s->load_ms, s->open_ms);
-    berth_cli_print("latency: p50 %.3f ms, p90 %.3f ms, p99 %.3f ms, mean %.3f ms, min %.3f ms, "
-                    "max %.3f ms\n",
-                    quantile(s, 0.5), quantile(s, 0.9), quantile(s, 0.99), mean_ms(s),
-                    quantile(s, 0), quantile(s, 1));
+    berth_cli_print(
+        "latency: p50 %s ms, p90 %s ms, p99 %s ms, mean %s ms, min %s ms, max %s ms\n",
+        berth_latency_print(quantile(s, 0.5)).text, berth_latency_print(quantile(s, 0.9)).text,
+        berth_latency_print(quantile(s, 0.99)).text, berth_latency_print(mean_ms(s)).text,
+        berth_latency_print(quantile(s, 0)).text, berth_latency_print(quantile(s, 1)).text);
     berth_cli_print("throughput: %.2f runs/s: %llu run%s of %u stream%s in %.3f s, after %llu to "
                     "warm up each\n",
                     throughput(s), (unsigned long long)s->count, s->count == 1 ? "" : "s",
@@ -320,7 +321,8 @@ static void print_text(const bench_state *s) {
         berth_cli_print("batch: %u inputs a run, %.2f inputs/s\n", command->cli.batch,
                         throughput(s) * command->cli.batch);
     if (predicted_ns(s) > 0)
-        berth_cli_print("predicted: %.3f ms; p50 is %.2f times that\n", predicted_ns(s) / 1e6,
+        berth_cli_print("predicted: %s ms; p50 is %.2f times that\n",
+                        berth_latency_print(predicted_ns(s) / 1e6).text,
                         quantile(s, 0.5) * 1e6 / predicted_ns(s));
     else
         berth_cli_print("predicted: %s\n", s->program ? "the program does not say"

@@ -264,9 +264,10 @@ static berth_status print_text(run_state *s) {
     for (uint32_t i = 0; i < berth_program_output_count(s->program); ++i)
         berth_run_output_print(berth_session_output_name(s->session, i),
                                berth_session_output(s->session, i));
-    berth_cli_print("latency: median %.3f ms, p90 %.3f ms, min %.3f ms over %llu runs\n",
-                    quantile(s, 0.5), quantile(s, 0.9), s->latency_ms[0],
-                    (unsigned long long)s->command.repeat);
+    berth_cli_print(
+        "latency: median %s ms, p90 %s ms, min %s ms over %llu runs\n",
+        berth_latency_print(quantile(s, 0.5)).text, berth_latency_print(quantile(s, 0.9)).text,
+        berth_latency_print(s->latency_ms[0]).text, (unsigned long long)s->command.repeat);
     berth_format_bytes(copied_bytes, bytes);
     berth_cli_print("copied per run: %s\n", bytes);
     BERTH_TRY(print_devices(s));

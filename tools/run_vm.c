@@ -206,9 +206,10 @@ static berth_status print_text(vm_run *r) {
     berth_dynamic_report report;
     BERTH_TRY(berth_dynamic_get_report(r->model, &report, sizeof(report)));
     for (uint32_t i = 0; i < berth_dynamic_output_count(r->model); ++i) print_output(r, i);
-    berth_cli_print("latency: median %.3f ms, p90 %.3f ms, min %.3f ms over %llu runs\n",
-                    quantile(r, 0.5), quantile(r, 0.9), r->latency_ms[0],
-                    (unsigned long long)r->options->repeat);
+    berth_cli_print(
+        "latency: median %s ms, p90 %s ms, min %s ms over %llu runs\n",
+        berth_latency_print(quantile(r, 0.5)).text, berth_latency_print(quantile(r, 0.9)).text,
+        berth_latency_print(r->latency_ms[0]).text, (unsigned long long)r->options->repeat);
     berth_cli_print("executor vm: %llu instructions, %llu segments run on the devices, %llu "
                     "operations on the host (%llu of them on data), per run\n",
                     (unsigned long long)report.instructions,

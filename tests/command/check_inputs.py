@@ -139,7 +139,7 @@ class Inputs(unittest.TestCase):
             wanted = (pixels - mean[:, None, None]) / deviation[:, None, None]
             np.testing.assert_array_equal(got, wanted.astype(np.float32))
         np.save(self.path('last.npy'), np.moveaxis(pixels, 1, -1))
-        got = self.run_model([('a', TensorProto.FLOAT, [2, 4, 5, 3])], '--input', self.path('last.npy'), '--layout', 'NHWC', *many)['a']
+        got = self.run_model([('a', TensorProto.FLOAT, [2, 4, 5, 3])], '--input', self.path('last.npy'), '--layout', 'nhwc', *many)['a']
         np.testing.assert_array_equal(got, np.moveaxis(wanted, 1, -1).astype(np.float32))
         got = self.run_model([('a', TensorProto.UINT8, [2, 3, 4, 5])], '--input', self.path('a.npy'))['a']
         np.testing.assert_array_equal(got, pixels)

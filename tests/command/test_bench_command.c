@@ -78,6 +78,27 @@ Test(bench_command, prediction) {
               "%s", r->out);
 }
 
+// What takes less than a microsecond is printed with three digits, too.
+Test(bench_command, short_latencies) {
+    char path[64], command[128];
+    snprintf(path, sizeof(path), "/tmp/berth-bench-short-%d.txt", (int)getpid());
+    snprintf(command, sizeof(command), "bench %s --count 100", path);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs("module \"short\"\ngraph @main(%x: f32[8]) {\n  %y = add(%x, %x)\n  return %y\n}\n",
+          file);
+    fclose(file);
+    const result *r = berth_run(command);
+    remove(path);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    const char *at = strstr(r->out, "p50 ");
+    cr_assert_not_null(at);
+    int digits = 0;
+    for (at += strlen("p50 "); *at != ' '; ++at)
+        if (strchr("123456789", *at) || (*at == '0' && digits)) ++digits;
+    cr_assert_geq(digits, 3, "%s", r->out);
+}
+
 // The plan is that of the dimension's own name, and inputs are counted.
 Test(bench_command, batch) {
     json_t *plan = berth_run_json("plan " DIGITS " --dim batch=16 --format=json");
