@@ -13,6 +13,7 @@ enum {
     MARGIN_TOP = 56,
     MARGIN_BOTTOM = 58,
     POINTS = 320,
+    LINE = 14,  // from a label to the next
 };
 
 typedef struct canvas {
@@ -57,12 +58,14 @@ static void draw_axes(const canvas *c) {
 static void draw_predicted(const canvas *c) {
     double ms = c->in->predicted_ms;
     if (!(ms > 0)) return;
-    berth_strbuf_addf(c->out,
-                      "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#b3261e\" "
-                      "stroke-dasharray=\"4 3\"/>"
-                      "<text x=\"%d\" y=\"%.1f\" fill=\"#b3261e\">predicted: %s ms</text>\n",
-                      MARGIN_LEFT, MARGIN_LEFT + WIDTH, y_of(c, ms), y_of(c, ms), MARGIN_LEFT + 6,
-                      y_of(c, ms) - 5, berth_latency_print(ms).text);
+    berth_strbuf_addf(
+        c->out,
+        "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#b3261e\" "
+        "stroke-dasharray=\"4 3\"/>"
+        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#b3261e\">predicted: %s "
+        "ms</text>\n",
+        MARGIN_LEFT, MARGIN_LEFT + WIDTH, y_of(c, ms), y_of(c, ms), MARGIN_LEFT + WIDTH - 6,
+        y_of(c, ms) - 5, berth_latency_print(ms).text);
 }
 
 static double latency(const canvas *c, double share) {
@@ -78,13 +81,17 @@ static void draw_curve(const canvas *c) {
         berth_strbuf_addf(c->out, "%.1f,%.1f ", x_of(c, share), y_of(c, latency(c, share)));
     }
     berth_strbuf_add(c->out, "\"/>\n");
-    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); ++i) {
-        double ms = latency(c, marks[i]);
+    const size_t count = sizeof(marks) / sizeof(marks[0]);
+    for (size_t i = 0; i < count; ++i) {  // labels one above the other, the first at the left edge
+        double ms = latency(c, marks[i]), above = y_of(c, ms) - 8 - LINE * (double)i;
+        bool fits = y_of(c, latency(c, marks[count - 1])) - 8 - LINE * (double)count > MARGIN_TOP;
         berth_strbuf_addf(c->out,
                           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"#0b6bcb\"/>"
-                          "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">p%.0f %s ms</text>\n",
-                          x_of(c, marks[i]), y_of(c, ms), x_of(c, marks[i]) - 6, y_of(c, ms) - 8,
-                          marks[i] * 100, berth_latency_print(ms).text);
+                          "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">p%.0f %s ms</text>\n",
+                          x_of(c, marks[i]), y_of(c, ms),
+                          i ? x_of(c, marks[i]) - 6 : MARGIN_LEFT + 6.0,
+                          fits ? above : y_of(c, ms) + 4 + LINE * (double)(count - i),
+                          i ? "end" : "start", marks[i] * 100, berth_latency_print(ms).text);
     }
 }
 

@@ -236,6 +236,34 @@ Test(bench_command, profile_waits) {
     json_decref(json);
 }
 
+// Where a label is: its baseline, and the edge that `anchor` names.
+static void find_label(const char *svg, const char *text, double *out_x, double *out_y,
+                       bool *out_end) {
+    const char *at = strstr(svg, text);
+    cr_assert_not_null(at, "%s", text);
+    while (at > svg && strncmp(at, "<text ", 6) != 0) --at;
+    char anchor[8] = "start";
+    cr_assert_geq(
+        sscanf(at, "<text x=\"%lf\" y=\"%lf\" text-anchor=\"%7[a-z]", out_x, out_y, anchor), 2);
+    *out_end = strcmp(anchor, "end") == 0;
+}
+
+// Labels of runs that take about as long are one below the other, and none is cut at the left edge.
+Test(bench_command, labels) {
+    const result *r = berth_run("bench " DIGITS " --count 400 --warmup 2 --format=svg");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    static const char *const labels[] = {">p50 ", ">p90 ", ">p99 "};
+    double x = 0, y[3] = {0};
+    bool end = false;
+    for (int i = 0; i < 3; ++i) {
+        find_label(r->out, labels[i], &x, &y[i], &end);
+        cr_assert(!end || x > 80 + 100, "%s at %g", labels[i], x);  // 100: a text of 18 letters
+        cr_assert(y[i] > 50 && y[i] < 440, "%s at %g", labels[i], y[i]);
+    }
+    // The points of the curve rise from each to the next; baselines must not be nearer than a line is high.
+    for (int i = 0; i + 1 < 3; ++i) cr_assert_geq(fabs(y[i + 1] - y[i]), 10, "%s", labels[i]);
+}
+
 // The curve rises from the fastest run at the left edge to the slowest at the right one, within the axes.
 Test(bench_command, picture) {
     const result *r = berth_run("bench " DIGITS " --count 400 --warmup 2 --format=svg");
