@@ -16,6 +16,8 @@ typedef struct folder {
     berth_graph *graph;
     uint64_t max_result_bytes;
     uint64_t max_grown_bytes;
+    bool *weights;         // by value: see find_weights
+    uint32_t value_count;  // when these were found
     bool keep_quantized;
     berth_log log;
     uint32_t wrong_declarations;
@@ -72,17 +74,50 @@ static bool all_constant(const folder *f, const berth_op *op) {
 static bool small_enough(const folder *f, const berth_op *op) {
     uint64_t read = 0;
     uint64_t written = 0;
+    bool weights = false;
     for (uint32_t i = 0; i < op->input_count; ++i) {
         const berth_tensor *tensor = constant_of(f, op->inputs[i]);
         if (tensor) read += berth_tensor_size_bytes(tensor);
     }
     for (uint32_t i = 0; i < op->output_count; ++i) {
         berth_type_id type = f->graph->values.data[op->outputs[i]].type;
+        weights |= op->outputs[i] < f->value_count && f->weights[op->outputs[i]];
         if (berth_type_is_static(berth_type_get(f->module, type)))
             written += berth_type_size_bytes(f->module, type);
     }
-    if (written > f->max_grown_bytes && written / MAX_GROWTH > read) return false;
+    if (!weights && written > f->max_grown_bytes && written / MAX_GROWTH > read) return false;
     return written <= f->max_result_bytes || written <= read;
+}
+
+static bool has_weights(berth_op_kind kind) {
+    return kind == BERTH_OP_CONV || kind == BERTH_OP_CONV_TRANSPOSE || kind == BERTH_OP_GEMM ||
+           kind == BERTH_OP_MATMUL;
+}
+
+// Values that nothing but constants make and that convolutions and products take as weights: these are packed for their
+// kernels once, which needs the bytes, however few they are made of.
+static void find_weights(folder *f) {
+    const berth_graph *graph = f->graph;
+    const berth_region *body = &graph->regions.data[0];
+    berth_arena *arena = f->module->arena;
+    f->value_count = graph->values.count;
+    f->weights = berth_arena_new_array(arena, bool, f->value_count + 1);
+    bool *constant = berth_arena_new_array(arena, bool, f->value_count + 1);
+    for (uint32_t i = 0; i < body->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[body->ops.data[i]];
+        bool all = !berth_op_has(op->kind, BERTH_TRAIT_RANDOM) && op->region_count == 0;
+        for (uint32_t k = 0; k < op->input_count; ++k)
+            all = all && (op->inputs[k] == BERTH_NONE || constant[op->inputs[k]]);
+        for (uint32_t k = 0; k < op->output_count; ++k) constant[op->outputs[k]] = all;
+    }
+    for (uint32_t i = body->ops.count; i-- > 0;) {
+        const berth_op *op = &graph->ops.data[body->ops.data[i]];
+        bool wanted = false;
+        for (uint32_t k = 0; k < op->output_count; ++k) wanted |= f->weights[op->outputs[k]];
+        for (uint32_t k = 0; k < op->input_count; ++k)
+            if (op->inputs[k] != BERTH_NONE && constant[op->inputs[k]])
+                f->weights[op->inputs[k]] |= wanted || (has_weights(op->kind) && k == 1);
+    }
 }
 
 // Where results have shapes that only values tell, what they come from is worth evaluating at any size: shapes
@@ -270,6 +305,7 @@ berth_status berth_pass_fold(berth_module *module, berth_func_id function,
         f.log = options->log;
         f.keep_quantized = options->keep_quantized;
     }
+    find_weights(&f);
     BERTH_TRY(fold_region(&f, 0));
     if (f.wrong_declarations > BERTH_DECLARED_WARNINGS)
         berth_log_message(f.log, BERTH_LOG_WARNING,

@@ -11,7 +11,7 @@
 typedef struct berth_fold_options {
     uint64_t max_result_bytes;  // larger results stay computed, unless the operands were larger; 0
         // = 64 MiB. So do results above 1 MiB and 8 times their operands, where
-        // no shape depends on values
+        // no shape depends on values and which are no weights
     bool keep_dead;       // leave unused operations
     bool keep_quantized;  // leave 8-bit weights (of two dimensions or more) as they are, and
                           // what dequantises them

@@ -58,3 +58,23 @@ Test(fold, a_result_far_larger_than_its_operands_stays_computed) {
     cr_expect_eq(left_of_mask(2000, positions, BERTH_OP_LESS_OR_EQUAL), 0);
     cr_expect_eq(left_of_mask(2000, positions, BERTH_OP_NON_ZERO), 0);
 }
+
+// 4 MB of one value: weights are evaluated, directly or over other operations, to be packed for their kernels; what is added is
+// computed where it is used.
+Test(fold, weights_are_evaluated_however_they_are_made) {
+    static const char *const readers[] = {
+        "%y = matmul(%x, %w)", "%v = neg(%w)\n  %y = matmul(%x, %v)", "%y = add(%x, %w)",
+        "%y = matmul(%w, %x)", "%v = add(%x, %w)\n  %y = matmul(%x, %v)"};
+    static const uint32_t left[] = {0, 0, 1, 1, 1};
+    for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); ++i) {
+        char body[400];
+        snprintf(body, sizeof(body),
+                 "%%x: f32[1024,1024]) {\n"
+                 "  %%one = constant() {value = f32[] (1)}\n"
+                 "  %%shape = constant() {value = i64[2] (1024, 1024)}\n"
+                 "  %%w = expand(%%one, %%shape)\n"
+                 "  %s\n  return %%y\n",
+                 readers[i]);
+        cr_expect_eq(left_of(body, BERTH_OP_EXPAND), left[i], "%s", readers[i]);
+    }
+}
