@@ -172,6 +172,7 @@ static void read_machines(builder *b) {
     multi->machines = berth_arena_new_array(parse->arena, berth_target_machine, count);
     multi->machine_count = count;
     const char **names = berth_arena_new_array(parse->scratch, const char *, count + 1);
+    uint32_t named = 0;
     for (uint32_t i = 0; i < count; ++i) {
         multi->machines[i] = (berth_target_machine){.name = "", .host = BERTH_NO_INDEX};
         names[i] = "?";
@@ -183,7 +184,7 @@ static void read_machines(builder *b) {
         if (!name)
             berth_target__error(parse, berth_target__below(parse, value, "name"), "is missing");
         else if (berth_target__read_name(parse, name, &multi->machines[i].name))
-            names[i] = multi->machines[i].name;
+            names[i] = multi->machines[i].name, ++named;
         for (uint32_t k = 0; k < i; ++k)
             if (name && strcmp(names[k], names[i]) == 0)
                 berth_target__error(parse, name->path,
@@ -194,6 +195,7 @@ static void read_machines(builder *b) {
     for (uint32_t i = 0; i < multi->device_count; ++i) {
         const json *entry = devices->items.data[i];
         const json *machine = berth_target__json_get(entry, "machine");
+        if (machine && named < count) continue;  // of which machines there are, enough is said
         if (machine) {
             berth_target__read_choice(parse, machine, names, "a machine",
                                       &multi->devices[i].machine);

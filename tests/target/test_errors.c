@@ -226,6 +226,16 @@ Test(target_errors, every_field_is_named) {
     }
 }
 
+// Machines without a name: what their devices say of them is not held against them.
+Test(target_errors, a_machine_that_is_wrong_is_said_once) {
+    berth_target_diagnostics d =
+        diagnose("{\"kind\": \"multi\", \"machines\": [\"a\"], \"devices\": [{\"target\": "
+                 "\"cpu\", \"machine\": \"a\"}]}",
+                 NULL);
+    cr_expect(has_diagnostic(d, "machines[0]", "an object"));
+    cr_expect_not(has_diagnostic(d, "devices[0].machine", ""), "%s", d.data[0].message);
+}
+
 Test(target_errors, status_lists_them_all) {
     berth_multi_target *target = NULL;
     berth_status status = berth_target_parse(
