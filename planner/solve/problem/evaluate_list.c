@@ -8,6 +8,8 @@
 
 #include "planner/solve/problem/evaluate_private.h"
 
+#define LOAD_ROUNDING 1e-11  // sums of the same figures in another order
+
 typedef struct task {
     double length;
     double rank;        // longest way to the end, its own length included
@@ -39,11 +41,21 @@ struct berth_solve__list {
     uint32_t event_count;
     task_heap *ready;     // [2 * device_count]
     bool *busy;           // [2 * device_count]
+    uint64_t *changed;    // bits of the resources that were freed, or have more ready tasks, since
+                          // they were looked at
     double *memory_sums;  // [device_count]
     uint32_t *cause;      // [tasks] whose end it waited for last; NONE = nobody's
     double *since;        // [tasks] when it could have started
+    double *done;         // [node_count] when the node's computation ended
     uint32_t *ended;      // [2 * device_count] task that ended last there
-    uint32_t ending;      // task that ends now, and the last of all at the end
+    double *free_since;   // [2 * device_count] when it ended; 0 = none did
+    double *to_spare;     // [2 * device_count] for how long it can stay without a task, if all is
+                          // to end by the limit
+    uint32_t *finished;   // [tasks] in the order of their ends
+    uint32_t finished_count;
+    double *left;          // [tasks] from the start to the end of all; filled by list_times
+    double *left_of_next;  // [2 * device_count] that of the next turn; the same
+    uint32_t ending;       // task that ends now, and the last of all at the end
     double now, limit;
     bool beyond;                  // the end is beyond the limit
     berth_place_value *out;       // NULL = only the value
@@ -116,6 +128,18 @@ static void build_tasks(berth_solve__list *s) {
     s->first_copy[problem->node_count] = s->task_count;
 }
 
+// Whether what every device and link has to do can be done by the limit.
+static bool has_time(berth_solve__list *s) {
+    uint32_t resources = 2 * s->problem->device_count;
+    for (uint32_t r = 0; r < resources; ++r) s->to_spare[r] = s->limit * (1 + LOAD_ROUNDING);
+    for (uint32_t i = 0; i < s->task_count; ++i)
+        if (s->tasks[i].resource != BERTH_PLACE_NONE)
+            s->to_spare[s->tasks[i].resource] -= s->tasks[i].length;
+    for (uint32_t r = 0; r < resources; ++r)
+        if (s->to_spare[r] < 0) return false;
+    return true;
+}
+
 // Sets the ranks of u's copies; returns the longest way that its value goes.
 static double rank_copies(berth_solve__list *s, uint32_t u) {
     uint32_t write = s->first_copy[u], end = s->first_copy[u + 1];
@@ -167,7 +191,16 @@ static bool event_before(const event *a, const event *b) {
     return a->time < b->time || (a->time == b->time && a->task < b->task);
 }
 
+static uint32_t words_of(const berth_place_problem *problem) {
+    return (2 * problem->device_count + 63) / 64;
+}
+
+static void note_changed(berth_solve__list *s, uint32_t resource) {
+    s->changed[resource / 64] |= (uint64_t)1 << resource % 64;
+}
+
 static void push_ready(berth_solve__list *s, uint32_t resource, uint32_t index) {
+    note_changed(s, resource);
     task_heap *heap = &s->ready[resource];
     berth_vec_push(s->arena, heap, index);
     uint32_t at = heap->count - 1;
@@ -234,6 +267,8 @@ static void start(berth_solve__list *s, uint32_t index) {
     if (s->now + t->rank > s->limit) s->beyond = true;
     if (t->resource != BERTH_PLACE_NONE) {
         s->busy[t->resource] = true;
+        s->to_spare[t->resource] -= s->now - s->free_since[t->resource];
+        if (s->to_spare[t->resource] < 0) s->beyond = true;
         if (s->since[index] < s->now) s->cause[index] = s->ended[t->resource];
     }
     if (s->out && index < s->problem->node_count) {
@@ -267,13 +302,17 @@ static void arrive(berth_solve__list *s, uint32_t u, uint32_t d) {
 static void finish(berth_solve__list *s, uint32_t index) {
     task t = s->tasks[index];
     s->ending = index;
+    s->finished[s->finished_count++] = index;
     if (t.resource != BERTH_PLACE_NONE) {
         s->busy[t.resource] = false;
+        s->free_since[t.resource] = s->now;
+        note_changed(s, t.resource);
         s->ended[t.resource] = index;
     }
     uint32_t write = s->first_copy[t.node];
     uint32_t end = s->first_copy[t.node + 1];
     if (index < s->problem->node_count) {
+        s->done[index] = s->now;
         arrive(s, t.node, s->assignment[t.node]);
         for (uint32_t i = write; i < end; ++i)
             if (s->tasks[i].direct || s->tasks[i].reader == BERTH_PLACE_NONE) make_ready(s, i);
@@ -285,13 +324,20 @@ static void finish(berth_solve__list *s, uint32_t index) {
     }
 }
 
+// Gives each free resource that has something to do its next task.
+static void start_ready(berth_solve__list *s) {
+    for (uint32_t word = 0; word < words_of(s->problem); ++word)
+        for (; s->changed[word] != 0; s->changed[word] &= s->changed[word] - 1) {
+            uint32_t r = 64 * word + (uint32_t)__builtin_ctzll(s->changed[word]);
+            if (!s->busy[r] && s->ready[r].count > 0) start(s, pop_ready(s, r));
+        }
+}
+
 static void run(berth_solve__list *s) {
-    uint32_t resources = 2 * s->problem->device_count;
     for (uint32_t v = 0; v < s->problem->node_count; ++v)
         if (s->waiting[v] == 0) make_ready(s, v);
     while (!s->beyond) {
-        for (uint32_t r = 0; r < resources; ++r)
-            if (!s->busy[r] && s->ready[r].count > 0) start(s, pop_ready(s, r));
+        start_ready(s);
         if (s->event_count == 0) break;
         s->now = s->events[0].time;
         while (s->event_count > 0 && s->events[0].time == s->now) finish(s, pop_event(s).task);
@@ -315,10 +361,17 @@ berth_solve__list *berth_solve__list_create(berth_arena *arena,
     s->events = berth_arena_new_array(arena, event, tasks);
     s->ready = berth_arena_new_array(arena, task_heap, 2 * (size_t)devices);
     s->busy = berth_arena_new_array(arena, bool, 2 * (size_t)devices);
+    s->changed = berth_arena_new_array(arena, uint64_t, words_of(problem));
     s->memory_sums = berth_arena_new_array(arena, double, devices);
     s->cause = berth_arena_new_array(arena, uint32_t, tasks);
     s->since = berth_arena_new_array(arena, double, tasks);
+    s->left = berth_arena_new_array(arena, double, tasks);
+    s->left_of_next = berth_arena_new_array(arena, double, 2 * (size_t)devices);
+    s->finished = berth_arena_new_array(arena, uint32_t, tasks);
+    s->done = berth_arena_new_array(arena, double, nodes);
     s->ended = berth_arena_new_array(arena, uint32_t, 2 * (size_t)devices);
+    s->free_since = berth_arena_new_array(arena, double, 2 * (size_t)devices);
+    s->to_spare = berth_arena_new_array(arena, double, 2 * (size_t)devices);
     return s;
 }
 
@@ -331,15 +384,17 @@ double berth_solve__list_value(berth_solve__list *s, const uint32_t *assignment,
     s->now = 0;
     s->beyond = false;
     s->ending = BERTH_PLACE_NONE;
-    s->event_count = 0;
+    s->event_count = s->finished_count = 0;
     for (uint32_t r = 0; r < 2 * s->problem->device_count; ++r) {
         s->ready[r].count = 0;
         s->busy[r] = false;
+        s->free_since[r] = 0;
     }
+    for (uint32_t w = 0; w < words_of(s->problem); ++w) s->changed[w] = 0;
     double memory_ms = berth_place_memory_ms(s->problem, assignment, s->memory_sums);
     if (memory_ms > limit) return INFINITY;
     build_tasks(s);
-    if (rank_tasks(s) > limit) return INFINITY;
+    if (!has_time(s) || rank_tasks(s) > limit) return INFINITY;
     run(s);
     return s->beyond ? INFINITY : fmax(s->now, memory_ms);
 }
@@ -352,4 +407,40 @@ uint32_t berth_solve__list_critical(const berth_solve__list *s, uint32_t *nodes)
             nodes[count++] = node;
     }
     return count;
+}
+
+// Whose start the end of a task lets come: the value's readers on the same device for a computation or a
+// read, and its copies for a computation or a write. The most that any of them has left.
+static double left_after(const berth_solve__list *s, uint32_t index) {
+    const berth_place_problem *problem = s->problem;
+    const task *t = &s->tasks[index];
+    bool computes = index < problem->node_count;
+    uint32_t u = t->node, there = computes ? s->assignment[u] : t->reader;
+    double most = 0;
+    for (uint32_t i = problem->succ_start[u];
+         there != BERTH_PLACE_NONE && i < problem->succ_start[u + 1]; ++i)
+        if (s->assignment[problem->succ[i]] == there) most = fmax(most, s->left[problem->succ[i]]);
+    if (!computes && there != BERTH_PLACE_NONE) return most;
+    for (uint32_t c = s->first_copy[u]; c < s->first_copy[u + 1]; ++c) {
+        bool first = s->tasks[c].direct || s->tasks[c].reader == BERTH_PLACE_NONE;
+        if (first == computes) most = fmax(most, s->left[c]);
+    }
+    return most;
+}
+
+void berth_solve__list_times(berth_solve__list *s, double *done, double *left, uint32_t *order) {
+    uint32_t nodes = s->problem->node_count, at = nodes;
+    for (uint32_t r = 0; r < 2 * s->problem->device_count; ++r) s->left_of_next[r] = 0;
+    for (uint32_t i = s->finished_count; i-- > 0;) {
+        uint32_t index = s->finished[i], resource = s->tasks[index].resource;
+        double after = left_after(s, index);
+        if (resource != BERTH_PLACE_NONE) after = fmax(after, s->left_of_next[resource]);
+        s->left[index] = s->tasks[index].length + after;
+        if (resource != BERTH_PLACE_NONE) s->left_of_next[resource] = s->left[index];
+        if (index < nodes) order[--at] = index;
+    }
+    for (uint32_t v = 0; v < nodes; ++v) {
+        done[v] = s->done[v];
+        left[v] = s->left[v];
+    }
 }

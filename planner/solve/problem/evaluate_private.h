@@ -28,4 +28,10 @@ double berth_solve__list_value(berth_solve__list *list, const uint32_t *assignme
 //   nodes: [node_count] filled; returns how many
 uint32_t berth_solve__list_critical(const berth_solve__list *list, uint32_t *nodes);
 
+// Of the last value (not INFINITY). All [node_count]; O(nodes + edges + copies).
+//   done:  when each node's computation ended
+//   left:  from its start to the end of all, if every turn on a device or a link stays as it was
+//   order: the nodes in the order of their ends
+void berth_solve__list_times(berth_solve__list *list, double *done, double *left, uint32_t *order);
+
 #endif  // BERTH_PLANNER_SOLVE_PROBLEM_EVALUATE_PRIVATE_H_

@@ -14,7 +14,8 @@
 #include "planner/solve/problem/nets.h"
 #include "planner/solve/strategies/strategies.h"
 
-enum { WEIGHTS = 3, PRICES = 9 };
+enum { WEIGHTS = 3, LEAST = 1, PRICES = 9 };
+static const double TURNS_SHARE = 0.1;     // of the budget that is left, for prices of turns
 #define MOST_ARRIVALS ((uint64_t)1 << 23)  // nodes times devices, where links are looked at
 
 typedef struct slot {  // of a device that runs one node at a time, or of a link; in order of time
@@ -36,6 +37,7 @@ typedef struct heft {
                          // not looked at
     double *free_bytes;  // [device_count]
     double price;        // of a byte on a device that cannot hold everything, in the unit of times
+    double turn_price;   // of time on a device that runs one node at a time, in that time
     double all_bytes;    // of all groups
     slot **slots;        // [2 * device_count] lists that grow; links are last
     uint32_t *slot_count, *slot_room;
@@ -223,8 +225,10 @@ static bool is_tight(const heft *h, uint32_t device) {
     return h->problem->kinds[h->problem->device_kind[device]].capacity_bytes < h->all_bytes;
 }
 
-static double price_of(const heft *h, uint32_t group, uint32_t device) {
-    return is_tight(h, device) ? h->price * h->latency->group_bytes[group] : 0;
+static double price_of(const heft *h, uint32_t node, uint32_t device) {
+    double price = is_free(h, device) ? 0 : h->turn_price * time_on(h, node, device);
+    if (is_tight(h, device)) price += h->price * h->latency->group_bytes[h->problem->group[node]];
+    return price;
 }
 
 static bool place_node(heft *h, uint32_t node) {
@@ -238,7 +242,7 @@ static bool place_node(heft *h, uint32_t node) {
             continue;
         double time = time_on(h, node, d);
         double score = earliest(h, d, ready_on(h, node, d, false), time, &before) + time;
-        if (h->at[node] == BERTH_PLACE_NONE) score += regret(h, node, d) + price_of(h, group, d);
+        if (h->at[node] == BERTH_PLACE_NONE) score += regret(h, node, d) + price_of(h, node, d);
         if (h->ahead) score += h->ahead->tail[(size_t)node * h->ahead->place_count + h->place[d]];
         if (score >= best_score) continue;
         best = d;
@@ -331,6 +335,23 @@ static void schedule_at_prices(heft *h, const berth_place__paths *ahead) {
     h->price = 0;
 }
 
+// With turns for a price, looking ahead and at links or not.
+static void schedule_at_turn_prices(heft *h, const berth_place__paths *ahead) {
+    static const double prices[] = {0.3, 0.1, 1, 2, 0.5, 4, 1.5, 0.7};
+    const berth_place_since since = berth_place_now(h->search);
+    double *there = h->there;
+    for (uint32_t i = 0; i < 4 * sizeof(prices) / sizeof(*prices); ++i) {
+        if (berth_place_used(h->search, since) > TURNS_SHARE || berth_place_spent(h->search, 1))
+            break;
+        h->turn_price = prices[i / 4];
+        h->ahead = i % 2 ? ahead : NULL;
+        h->there = i / 2 % 2 ? there : NULL;
+        schedule(h, LEAST);
+    }
+    h->turn_price = 0;
+    h->there = there;
+}
+
 static berth_status run(berth_place_search *search) {
     berth_arena *scratch = berth_arena_create_child(search->arena);
     heft *h = heft_create(search, scratch, berth_solve__latency_create(scratch, search->problem));
@@ -347,6 +368,7 @@ static berth_status run(berth_place_search *search) {
         }
     }
     schedule_at_prices(h, ahead);
+    schedule_at_turn_prices(h, ahead);
     berth_arena_destroy(scratch);
     return BERTH_OK;
 }

@@ -3,11 +3,13 @@
 // placement by simulated annealing (Kirkpatrick, Gelatt, Vecchi 1983) with moves of nodes, regions
 // and intervals, each valued by a schedule (evaluate_private.h). Most moves begin at what the end
 // of the last schedule waited for: without a change there it can not be earlier (Adams, Balas and
-// Zawack 1988). Rounds get longer. How hot a round is depends on what its moves cost (White 1984:
+// Zawack 1988); one that cannot be good by the times of that schedule (latency/guess.h) is not
+// valued. Rounds get longer. How hot a round is depends on what its moves cost (White 1984:
 // from as hot as most are accepted), not on the value: a node is a large part of a small problem.
 #include <math.h>
 #include <string.h>
 
+#include "planner/solve/latency/guess.h"
 #include "planner/solve/latency/intervals.h"
 #include "planner/solve/latency/moves.h"
 #include "planner/solve/problem/evaluate_private.h"
@@ -17,12 +19,15 @@ enum {
     ORDERS = 8,
     PLACES = 192,
     FIRST_MOVES = 2000,
+    MOVES_OF_GROUP = 10,  // of a first round as well
+    GUESS_NODES = 2,
     TRIALS = 64,
     HOT_MOVES = 30,
     PATH_EIGHTHS = 7
 };
-static const double COLD_HEAT = 0.003;  // of a move's cost
-static const double ROUND_SHARE = 0.5;  // of the budget that is left, the most that a round takes
+static const double COLD_HEATS[] = {0.003, 0.03};  // of a move's cost
+// Of the budget that is left, the most that a round takes.
+static const double ROUND_SHARE = 0.5;
 
 // ------------------------------------------------------------------------------------------------
 // annealing
@@ -32,7 +37,9 @@ typedef struct annealing {
     berth_solve__latency *latency;  // the placement, its moves and capacities
     berth_solve__latency_moves *moves;
     berth_solve__list *schedule;
+    berth_solve__guess *guess;
     uint64_t nodes;    // that a schedule costs
+    bool guessed;      // the last move was dropped without one
     double per_share;  // what a device's memory costs that exceeds its capacity, per such share
     double value;      // of the placement, with that
 } annealing;
@@ -59,16 +66,18 @@ static double value_now(const annealing *a, double most) {
 }
 
 // The value after a random move, which is not undone.
-static double value_moved(const annealing *a, double most) {
+static double value_moved(annealing *a, double most) {
     static const uint32_t sorts[] = {0, 0, 0, 1, 1, 2, 2, 3, 5, 5};
     uint32_t sort = sorts[berth_solve__random_below(&a->moves->random, 10)];
+    a->guessed = true;
     if (!berth_solve__latency_moves_make(a->moves, sort) || a->latency->change_count == 0)
         return INFINITY;
-    return value_now(a, most);
+    a->guessed = berth_solve__guess_end(a->guess) > most;
+    return a->guessed ? INFINITY : value_now(a, most);
 }
 
 // What a move that makes it worse costs, on average; 0 when none was found.
-static double cost_of_moves(const annealing *a) {
+static double cost_of_moves(annealing *a) {
     double sum = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < TRIALS && !berth_place_spent(a->search, a->nodes); ++i) {
@@ -84,13 +93,14 @@ static double cost_of_moves(const annealing *a) {
 // Moves look at what the value waited for.
 static void look(annealing *a) {
     a->moves->path_count = berth_solve__list_critical(a->schedule, a->moves->path);
+    berth_solve__guess_look(a->guess, a->schedule);
 }
 
 static void anneal(annealing *a, uint64_t steps, double hot, double cold) {
     berth_place_search *search = a->search;
     const berth_place_since since = berth_place_now(search);
     for (uint64_t step = 0; step < steps; ++step) {
-        if (berth_place_spent(search, a->nodes)) return;
+        if (berth_place_spent(search, a->guessed ? GUESS_NODES : a->nodes)) return;
         // Where the budget is short for the steps, it says how cold it is: no round ends hot.
         double used = berth_place_used(search, since) / ROUND_SHARE;
         double progress = fmax(used, (double)step / (double)steps);
@@ -125,11 +135,12 @@ static void place_anywhere(annealing *a) {
 static void run_rounds(annealing *a) {
     static const double heats[] = {0.05, 0.3, 0.02, 1};
     berth_place_search *search = a->search;
-    uint64_t steps = FIRST_MOVES;
+    uint64_t steps = FIRST_MOVES, groups = search->problem->group_count;
+    if (steps < MOVES_OF_GROUP * groups) steps = MOVES_OF_GROUP * groups;
     for (uint32_t round = 0; !berth_place_spent(search, 1); ++round, steps += steps / 4) {
         double heat = heats[round % (sizeof(heats) / sizeof(*heats))];
-        // A round too short for its nodes to cool down again begins cold.
-        if (steps < (uint64_t)HOT_MOVES * search->problem->group_count) heat = COLD_HEAT;
+        // A round too short for its nodes to cool down again begins cold, or less so.
+        if (steps < HOT_MOVES * groups) heat = COLD_HEATS[round % 2];
         if (!berth_solve__latency_set(a->latency, search->best)) return;
         a->value = search->best_value;
         a->per_share = 2 * a->value;
@@ -172,6 +183,7 @@ static berth_status run_with(berth_place_search *search, bool orders, bool round
         berth_solve__latency_moves_create(scratch, a.latency, 88172645463325252u + search->round);
     a.moves->path_eighths = PATH_EIGHTHS;
     a.schedule = berth_solve__list_create(scratch, problem);
+    a.guess = berth_solve__guess_create(scratch, a.latency);
     a.nodes = 1 + (problem->node_count + problem->edge_count) / 16;
     berth_status status = orders ? try_intervals(&a, scratch) : BERTH_OK;
     if (!status && rounds && problem->device_count > 1 && search->best_value > 0 &&
