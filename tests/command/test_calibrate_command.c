@@ -1,5 +1,7 @@
 // berth calibrate, and plans that predict by what it wrote.
+#define _GNU_SOURCE
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +119,39 @@ Test(calibrate_command, copies_to_and_from_a_device) {
 }
 
 // A file merged with itself is the same; measuring again replaces what is there of this work.
+// What goes from one device to another of the same memory is no copy, but a thread must be woken: that takes longer than a call,
+// also where the caller happens to be on the other device's core.
+Test(calibrate_command, handing_over_to_a_device) {
+    cpu_set_t all;
+    int here[2], count = 0;
+    cr_assert_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+    for (int i = 0; i < CPU_SETSIZE && count < 2; ++i)
+        if (CPU_ISSET((size_t)i, &all)) here[count++] = i;
+    if (count < 2) cr_skip_test("one processor");
+    const char *folder = temporary_folder();
+    char text[256], line[4096];
+    snprintf(text, sizeof(text),
+             "calibrate " DIGITS " --target 'cpu -cores=1 -cpuset=%d,cpu -cores=1 -cpuset=%d' "
+             "--duration 1ms -q -o @/c.jsonl --format=json",
+             here[0], here[1]);
+    json_decref(berth_run_json(command(text, folder)));
+    FILE *file = fopen(command("@/c.jsonl", folder), "r");
+    cr_assert_not_null(file);
+    int found = 0;
+    while (fgets(line, sizeof(line), file)) {
+        json_t *record = json_loads(line, 0, NULL);
+        if (json_object_get(record, "from")) {
+            ++found;
+            cr_expect_eq(json_number_value(json_object_get(record, "bytes")), 0);
+            cr_expect_gt(json_number_value(json_object_get(record, "ns")), 2000, "%s", line);
+        }
+        json_decref(record);
+    }
+    fclose(file);
+    cr_expect_eq(found, 1, "%d", found);
+    shell("rm -r @", folder);
+}
+
 Test(calibrate_command, merging) {
     const char *folder = temporary_folder();
     const char *measure =
