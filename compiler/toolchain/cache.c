@@ -118,7 +118,7 @@ static const struct {
     const char *tail;  // after the key
     const char *what;
 } forms[] = {
-    [BERTH_CACHE_OBJECT] = {".o", "kernels of one function"},
+    [BERTH_CACHE_OBJECT] = {".o", "kernels of some functions"},
     [BERTH_CACHE_SHARED_OBJECT] = {".so", "all kernels of a program"},
     [BERTH_CACHE_VERSION] = {".version", "what a compiler says of itself"},
 };

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "compiler/toolchain/cache.h"
 #include "compiler/toolchain/find.h"
+#include "compiler/toolchain/join.h"
 #include "compiler/toolchain/process.h"
 
 #define MAX_JOBS 64
@@ -34,16 +35,17 @@ typedef struct compiled {
 typedef struct session {
     const berth_toolchain_options *options;
     berth_arena *arena;
-    berth_toolchain_unit *units;
+    berth_toolchain_unit *given;
+    uint32_t given_count;
+    berth_joined joined;
+    berth_toolchain_unit *units;  // of `joined`
     uint32_t count;
     berth_toolchain_image *image;
     const char *compiler;  // path
     const char *search_path;
     const char *flags;
-    uint32_t *same_as;  // unit: the first with an equal source
     berth_hash128 *keys;
-    compiled *objects;  // of units that are the first of their source
-    uint32_t distinct;
+    compiled *objects;  // of units
     berth_cache cache;
     berth_work_folder folder;
     bool deferring;  // of the options' interrupt
@@ -194,16 +196,12 @@ static void make_keys(session *s, const char *version) {
             berth_strbuf_add_n(&text, object->data, (size_t)object->size_bytes);
         }
         s->keys[i] = berth_hash128_of(text.data, text.length);
-        s->same_as[i] = i;
-        for (uint32_t k = 0; k < i && s->same_as[i] == i; ++k)
-            if (berth_hash128_equal(s->keys[k], s->keys[i])) s->same_as[i] = k;
-        s->distinct += s->same_as[i] == i;
     }
 }
 
 // A single source goes to the shared object in one step: then its key is the image's.
 static berth_hash128 image_key(const session *s) {
-    return s->distinct == 1 ? s->keys[0] : berth_hash128_of(s->keys, s->count * sizeof(*s->keys));
+    return s->count == 1 ? s->keys[0] : berth_hash128_of(s->keys, s->count * sizeof(*s->keys));
 }
 
 // ---- compiling ----------------------------------------------------------------------------------
@@ -222,9 +220,11 @@ static berth_status rejected(session *s, const char *message_name, const char *w
                              data && *data ? data : "(no message: is its temporary folder full?)");
 }
 
-static void report(session *s) {
-    s->done++;
-    if (s->options->progress) s->options->progress(s->options->progress_user, s->done, s->count);
+// A unit is done, and with it what was joined in it.
+static void report(session *s, uint32_t unit) {
+    s->done += s->joined.members[unit];
+    if (s->options->progress)
+        s->options->progress(s->options->progress_user, s->done, s->given_count);
 }
 
 static berth_status read_compiled(session *s, const char *name, compiled *out) {
@@ -240,7 +240,7 @@ static berth_status add_link_inputs(session *s, arguments *list) {
     bool complete = s->options->foreign;
     for (uint32_t i = 0; i < s->count; ++i) {
         const berth_toolchain_unit *unit = &s->units[i];
-        for (uint32_t k = 0; k < unit->object_count && s->same_as[i] == i; ++k) {
+        for (uint32_t k = 0; k < unit->object_count; ++k) {
             const berth_object_code *object = &unit->objects[k];
             const char *name =
                 unit_name(s, i, berth_arena_printf(s->arena, "given%u.o", (unsigned)k));
@@ -259,7 +259,7 @@ static berth_status start_unit(session *s, running *slot, uint32_t unit) {
     const char *source = unit_name(s, unit, "c");
     BERTH_TRY(berth_work_folder__write(&s->folder, source, s->units[unit].source,
                                        strlen(s->units[unit].source)));
-    bool whole = s->distinct == 1;
+    bool whole = s->count == 1;
     arguments list = {0};
     add_argument(s, &list, s->compiler);
     add_flags(s, &list);
@@ -275,8 +275,8 @@ static berth_status start_unit(session *s, running *slot, uint32_t unit) {
 static berth_status finish_unit(session *s, uint32_t unit, int exit_status) {
     if (!succeeded(exit_status))
         return rejected(s, unit_name(s, unit, "txt"), s->units[unit].label);
-    report(s);
-    if (s->distinct == 1) return BERTH_OK;
+    report(s, unit);
+    if (s->count == 1) return BERTH_OK;
     BERTH_TRY(read_compiled(s, unit_name(s, unit, "o"), &s->objects[unit]));
     store(s, s->keys[unit], BERTH_CACHE_OBJECT, s->objects[unit]);
     return BERTH_OK;
@@ -313,7 +313,7 @@ static bool is_busy(const session *s) {
 static berth_status compile_missing(session *s) {
     uint32_t next = 0;
     for (;;) {
-        while (next < s->count && (s->objects[next].data || s->same_as[next] != next)) next++;
+        while (next < s->count && s->objects[next].data) next++;
         running *slot = next < s->count ? free_slot(s) : NULL;
         if (slot) {
             BERTH_TRY(start_unit(s, slot, next++));
@@ -331,7 +331,6 @@ static berth_status link_image(session *s) {
     add_argument(s, &list, s->compiler);
     add_argument(s, &list, "-shared");
     for (uint32_t i = 0; i < s->count; ++i) {
-        if (s->same_as[i] != i) continue;
         const char *name = unit_name(s, i, "o");
         if (s->units[i].cached)
             BERTH_TRY(berth_work_folder__write(&s->folder, name, s->objects[i].data,
@@ -349,55 +348,40 @@ static berth_status link_image(session *s) {
 // ---- entry --------------------------------------------------------------------------------------
 
 static berth_status load_object(session *s, uint32_t unit) {
-    if (s->distinct == 1) return BERTH_OK;  // has no object of its own
+    if (s->count == 1) return BERTH_OK;  // has no object of its own
     BERTH_TRY(berth_cache__load(&s->cache, s->keys[unit], BERTH_CACHE_OBJECT, s->arena,
                                 &s->objects[unit].data, &s->objects[unit].size_bytes,
                                 &s->units[unit].cached));
-    if (s->units[unit].cached) report(s);
+    if (s->units[unit].cached) report(s, unit);
     return BERTH_OK;
 }
 
 static berth_status make_image(session *s) {
     BERTH_TRY(make_folder(s));
-    for (uint32_t i = 0; i < s->count; ++i)
-        if (s->same_as[i] == i) BERTH_TRY(load_object(s, i));
+    for (uint32_t i = 0; i < s->count; ++i) BERTH_TRY(load_object(s, i));
     s->slot_count = s->options->jobs ? s->options->jobs : berth_core_count();
     if (s->slot_count > MAX_JOBS) s->slot_count = MAX_JOBS;
     BERTH_TRY(compile_missing(s));
-    if (s->distinct > 1) BERTH_TRY(link_image(s));
+    if (s->count > 1) BERTH_TRY(link_image(s));
     compiled image = {0};
     BERTH_TRY(read_compiled(s, "image.so", &image));
     store(s, image_key(s), BERTH_CACHE_SHARED_OBJECT, image);
     s->image->data = image.data;
     s->image->size_bytes = image.size_bytes;
     berth_cache__evict(&s->cache, s->options->cache_limit_bytes);
-    for (uint32_t i = 0; i < s->count; ++i) {
-        if (s->same_as[i] == i) continue;
-        s->units[i].cached = s->units[s->same_as[i]].cached;
-        report(s);
-    }
     return BERTH_OK;
 }
 
-static berth_status run(void *user) {
-    session *s = user;
-    const berth_toolchain_options *options = s->options;
-    s->flags = berth_toolchain_flags(options->target, s->arena);
-    if (options->foreign)
-        s->flags = berth_arena_printf(s->arena,
-                                      "%s -Werror=incompatible-pointer-types "
-                                      "-Werror=implicit-function-declaration",
-                                      s->flags);
-    s->search_path = berth_toolchain__search_path(options, s->arena);
+static void join(session *s) {
+    s->joined = berth_toolchain__join(s->given, s->given_count, s->arena);
+    s->units = s->joined.units;
+    s->count = s->joined.count;
     s->keys = berth_arena_new_array(s->arena, berth_hash128, s->count + 1);
-    s->same_as = berth_arena_new_array(s->arena, uint32_t, s->count + 1);
     s->objects = berth_arena_new_array(s->arena, compiled, s->count + 1);
     for (uint32_t i = 0; i < s->count; ++i) s->units[i].cached = false;
-    BERTH_TRY(berth_toolchain__find(options, s->arena, &s->compiler));
-    s->deferring = true;
-    berth_interrupt_defer(options->interrupt, true);
-    if (options->cache_folder)
-        BERTH_TRY(berth_cache__open(options->cache_folder, options->log, &s->cache));
+}
+
+static berth_status load_or_make_image(session *s) {
     const char *version = NULL;
     BERTH_TRY(read_version(s, &version));
     make_keys(s, version);
@@ -406,8 +390,30 @@ static berth_status run(void *user) {
     if (!s->image->cached) return make_image(s);
     for (uint32_t i = 0; i < s->count; ++i) {
         s->units[i].cached = true;
-        report(s);
+        report(s, i);
     }
+    return BERTH_OK;
+}
+
+static berth_status run(void *user) {
+    session *s = user;
+    const berth_toolchain_options *options = s->options;
+    join(s);
+    s->flags = berth_toolchain_flags(options->target, s->arena);
+    if (options->foreign)
+        s->flags = berth_arena_printf(s->arena,
+                                      "%s -Werror=incompatible-pointer-types "
+                                      "-Werror=implicit-function-declaration",
+                                      s->flags);
+    s->search_path = berth_toolchain__search_path(options, s->arena);
+    BERTH_TRY(berth_toolchain__find(options, s->arena, &s->compiler));
+    s->deferring = true;
+    berth_interrupt_defer(options->interrupt, true);
+    if (options->cache_folder)
+        BERTH_TRY(berth_cache__open(options->cache_folder, options->log, &s->cache));
+    BERTH_TRY(load_or_make_image(s));
+    for (uint32_t i = 0; i < s->given_count; ++i)
+        s->given[i].cached = s->units[s->joined.of[i]].cached;
     return BERTH_OK;
 }
 
@@ -426,8 +432,8 @@ berth_status berth_toolchain_compile(const berth_toolchain_options *options, ber
     *out_image = (berth_toolchain_image){0};
     session s = {.options = options,
                  .arena = arena,
-                 .units = units,
-                 .count = count,
+                 .given = units,
+                 .given_count = count,
                  .image = out_image,
                  .cache = {.fd = -1},
                  .folder = {.fd = -1}};

@@ -9,7 +9,7 @@
 //
 // The compiler is looked up in a table (toolchain_find.c) and started without a shell, in a
 // temporary folder that is removed whatever happens; one that takes too long is killed with its
-// children. A cache entry's key is the hash of source, flags and the compiler's own identity
+// children. Small units with the same preamble share a compiler (join.h). A cache entry's key is the hash of source, flags and the compiler's own identity
 // (version text, path, size, time of change). The version is asked for once and kept in the cache,
 // until the compiler's file changes in any way; what hands on to another compiler (a script, ccache)
 // is asked every time. Entries are written atomically; the least recently used go when the folder
@@ -51,8 +51,10 @@ typedef struct berth_object_code {
 } berth_object_code;
 
 typedef struct berth_toolchain_unit {
-    const char *label;   // for messages
-    const char *source;  // a complete C file
+    const char *label;      // for messages
+    const char *source;     // a complete C file
+    size_t preamble_bytes;  // of `source`: its beginning, which other units have, too; the rest may
+                            // then be compiled together with the rest of others. 0 = alone
     const berth_object_code *objects;
     uint32_t object_count;
     bool cached;  // out: came from the cache
@@ -65,7 +67,7 @@ typedef struct berth_toolchain_image {
 } berth_toolchain_image;
 
 // Compiles `count` units, at least 1, and links them; functions of different sources have different
-// names. Equal sources are compiled once. May be called inside berth_arena_try of `arena`.
+// names, and so have all that is after a preamble. Equal sources are compiled once. May be called inside berth_arena_try of `arena`.
 //   errors: UNAVAILABLE no compiler (the message says what to install); INVALID_ARGUMENT a cache
 //   folder that others can
 //           write; INTERNAL the compiler rejected a source (its message is included); IO temporary
@@ -98,7 +100,7 @@ BERTH_MUST_USE berth_status berth_toolchain_cache_stats(const char *folder,
                                                         berth_cache_stats *out_stats);
 typedef struct berth_cache_entry {
     const char *name;     // of the file
-    const char *what;     // "kernels of one function", "all kernels of a program", "unfinished"
+    const char *what;     // "kernels of some functions", "all kernels of a program", "unfinished"
     const char *machine;  // of the ELF: "x86_64", "aarch64", "arm"; "" = none of these
     uint64_t size_bytes;
     int64_t used_s;     // when it was used last, since 1970
