@@ -119,8 +119,13 @@ def _from_dlpack(value, port):
         raise _native.BerthError("UNSUPPORTED", f'input "{port.name}" is in the memory of a device '
                                  f'(kDL{_DEVICE_MEMORY.get(kind, kind)}); those of kDLCUDA and kDLOpenCL are read, others not: '
                                  "copy it to host memory first (PyTorch: .cpu())")
-    # NumPy has no bf16 to take a tensor as.
-    return _device_memory.view(value, kind, f'input "{port.name}"') if port.type == "bf16" else np.from_dlpack(value)
+    try:  # NumPy has no bf16 to take a tensor as
+        return _device_memory.view(value, kind, f'input "{port.name}"') if port.type == "bf16" else np.from_dlpack(value)
+    except _native.BerthError:
+        raise
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:  # NumPy's, or the other library's
+        raise _native.BerthError("INCOMPATIBLE", f'input "{port.name}" is {port.type}; the {type(value).__name__} of '
+                                 f"{getattr(value, 'dtype', 'unknown type')} given cannot be read: {error}") from error
 
 
 def _conversion(value, port):

@@ -380,6 +380,21 @@ class OfDevice:
 
 @unittest.skipUnless(hasattr(np, "from_dlpack"), "this NumPy has no from_dlpack")
 class DLPack(unittest.TestCase):
+    @unittest.skipUnless(hasattr(np, "from_dlpack"), "this NumPy has no from_dlpack")
+    def test_what_cannot_be_read_is_an_error_that_names_the_input(self):
+        class Refusing:
+            dtype = "some.type"
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+            def __dlpack__(self, **keywords):
+                raise RuntimeError("use tensor.detach()")
+
+        with self.assertRaisesRegex(berth.BerthError, 'input "image".*some.type.*detach') as caught:
+            berth.load(DIGITS, dims={"batch": 1})(Refusing())
+        self.assertEqual(caught.exception.code, "INCOMPATIBLE")
+
     def test_memory_that_the_host_reads(self):
         images, _ = digits()
         model = berth.load(DIGITS, target="cpu", dims={"batch": 1})
