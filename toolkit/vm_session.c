@@ -16,16 +16,11 @@
 #include "toolkit/vm_build.h"
 #include "toolkit/vm_kept.h"
 #include "toolkit/vm_parts.h"
-#include "toolkit/vm_probe.h"
+#include "toolkit/vm_prepare.h"
+#include "toolkit/vm_symbols.h"
 
 #define MOST_KEPT 256u
 #define MOST_KEPT_BYTES ((uint64_t)2 << 30)
-
-// What is known of a segment that is compiled for several sizes.
-typedef struct general_segment {
-    uint32_t compilations;  // 2 = or more
-    uint64_t moving;        // symbols that can have other extents, as berth_vm_probe_what.symbols
-} general_segment;
 
 struct berth_vm_session {
     // Of a program file: the model is it, and all but the runner and the report is not needed.
@@ -48,8 +43,7 @@ struct berth_vm_session {
     bool several_sizes;             // kernels serve several sizes from a segment's first shape on
     bool has_relations;             // of dimensions of inputs: every run checks them
     berth_vm_value *const *run_inputs;  // of the run in progress
-    general_segment *general;           // per segment
-    uint32_t general_count;
+    berth_vm_prepare *prepare;
     berth_vm_watch watch;
     atomic_uint cancelled;
 };
@@ -105,99 +99,17 @@ static uint64_t size_of(const berth_vm_compiled *c) {
     return bytes;
 }
 
-typedef struct probe_job {
-    segment_job segment;
-    berth_vm_probe_what what;
-    bool is_none;  // there is no such shape
-} probe_job;
-
-static berth_status make_probe(void *user) {
-    probe_job *probe = user;
-    segment_job *job = &probe->segment;
-    const berth_vm_session *s = job->session;
-    berth_vm_symbols symbols = berth_vm_symbols_of(s->module, s->run_inputs, job->arena);
-    job->inputs = berth_vm_probe(s->module, segment_at(s, job->segment), job->inputs, &symbols,
-                                 &probe->what, job->arena);
-    probe->is_none = !job->inputs;
-    return job->inputs ? make_module(job) : BERTH_OK;
-}
-
-// Compiles for another shape, or only asks for the numbers of its kernels. What it would be is only asked: where
-// the model does not allow it, it is left out. False: it was.
-static bool try_other(const segment_job *asked, berth_vm_probe_what what, bool only_numbers) {
-    probe_job probe = {.segment = *asked, .what = what};
-    segment_job *job = &probe.segment;
-    berth_compile_options options = job->session->compile;
-    berth_compile_result none;
-    options.note_sizes = only_numbers;
-    options.log = (berth_log){0};
-    berth_status status = berth_arena_create(berth_allocator_system(), &job->arena);
-    if (!status) {
-        status = berth_arena_try(job->arena, make_probe, &probe);
-        if (!status && !probe.is_none) status = berth_compile(job->module, &options, &none);
-        berth_arena_destroy(job->arena);
-    }
-    bool was = !status && !probe.is_none;
-    berth_status_ignore(status);
-    return was;
-}
-
-// Without memory for the list: NULL.
-static general_segment *general_at(berth_vm_session *s, uint32_t segment) {
-    if (segment >= s->general_count) {
-        uint32_t count = 2 * segment + 16;
-        general_segment *grown = berth_calloc(berth_allocator_system(), count, sizeof(*grown));
-        if (!grown) return NULL;
-        if (s->general_count) memcpy(grown, s->general, s->general_count * sizeof(*grown));
-        berth_free(berth_allocator_system(), s->general, s->general_count * sizeof(*s->general));
-        s->general = grown;
-        s->general_count = count;
-    }
-    return &s->general[segment];
-}
-
-// A model may name dimensions that it has only one extent for.
-static void find_moving(const segment_job *job, general_segment *general) {
-    for (uint32_t i = 0; i < BERTH_VM_PROBE_SYMBOLS; ++i) {
-        berth_vm_probe_what what = {.symbols = UINT64_C(1) << i};
-        if (try_other(job, what, true)) general->moving |= what.symbols;
-    }
-}
-
-// Asks for the numbers of kernels for one other shape. True: some of its kernels have a form that none had.
-static bool note_other(const segment_job *job, berth_vm_probe_what what) {
-    berth_generic_report before, after;
-    berth_generic_kernels_get_report(job->session->generic_kernels, &before);
-    (void)try_other(job, what, true);
-    berth_generic_kernels_get_report(job->session->generic_kernels, &after);
-    return after.noted_form_count > before.noted_form_count;
-}
-
-// Of all other shapes together: the larger a segment, the longer the compiler's passes take for each.
-enum { most_asked_ops = 20000 };
-
-// The first kernels of a segment for several sizes are preceded by the question which numbers change. With the
-// second, shapes are seen to come that nobody foresees: kernels of the forms that others need are compiled now.
+// Where signals wait for what is compiled, nothing is compiled beside the runs.
 static void prepare_for_others(const segment_job *job) {
-    general_segment *general = general_at(job->session, job->segment);
-    if (!general || general->compilations == 2) return;
-    bool is_first = general->compilations++ == 0;
-    if (is_first) find_moving(job, general);
-    if (!general->moving) return;
-    berth_vm_probe_what what = {.symbols = general->moving};
-    bool is_wanted[BERTH_VM_PROBES] = {false};
-    uint32_t count = is_first ? BERTH_VM_FIRST_PROBES : BERTH_VM_PROBES;
-    uint32_t ops = segment_at(job->session, job->segment)->op_count;
-    if (ops > most_asked_ops / count) count = ops < most_asked_ops ? most_asked_ops / ops : 1;
-    for (what.which = 0; what.which < count; ++what.which) {
-        what.is_sibling = false;
-        bool is_new = note_other(job, what);
-        what.is_sibling = true;
-        if (!is_first) is_wanted[what.which] = note_other(job, what) || is_new;
-    }
-    what.is_sibling = false;
-    for (what.which = 0; what.which < BERTH_VM_PROBES; ++what.which)
-        if (is_wanted[what.which]) (void)try_other(job, what, false);
+    const berth_vm_session *s = job->session;
+    const berth_vm_prepare_what what = {.index = job->segment,
+                                        .segment = segment_at(s, job->segment),
+                                        .name = name_at(s, job->segment),
+                                        .inputs = job->inputs,
+                                        .run_inputs = s->run_inputs,
+                                        .options = &s->compile,
+                                        .at_once = s->compile.interrupt.pending != NULL};
+    berth_vm_prepare_for(s->prepare, &what);
 }
 
 static berth_status compile_in(segment_job *job) {
@@ -292,7 +204,10 @@ static berth_status run_tensors(void *user, uint32_t index, const berth_tensor *
     berth_vm_compiled *c = berth_vm_kept_find(&s->kept, index, key);
     if (!c && s->parts) {
         int64_t start_ns = berth_clock_ns();
-        BERTH_TRY(berth_vm_parts_look(s->parts, index, inputs));
+        berth_vm_prepare_lock(s->prepare);
+        berth_status status = berth_vm_parts_look(s->parts, index, inputs);
+        berth_vm_prepare_unlock(s->prepare);
+        BERTH_TRY(status);
         s->report.compile_ns += berth_clock_ns() - start_ns;
         if (berth_vm_parts_is_divided(s->parts, index))
             return berth_vm_parts_run(s->parts, index, inputs, run_tensors, s, outputs);
@@ -424,6 +339,7 @@ static berth_status load(void *user) {
     s->compile.packed_store = s->packed_store;
     s->has_relations = berth_vm_has_relations(s->module);
     BERTH_TRY(berth_vm_emit(s->module, job->options->compile.log, &s->code));
+    BERTH_TRY(berth_vm_prepare_open(s->module, &s->prepare));
     if (is_one_memory(s->target)) s->parts = berth_vm_parts_create(s->arena, s->module, &s->code);
     return berth_packed_store_trust(s->packed_store, s->module);
 }
@@ -499,14 +415,13 @@ berth_status berth_vm_session_open_memory(const void *data, size_t size_bytes, c
 
 void berth_vm_session_close(berth_vm_session *session) {
     if (!session) return;
+    berth_vm_prepare_close(session->prepare);  // it uses all else
     berth_vm_runner_close(session->runner);
     berth_model_destroy(session->model);
     berth_vm_kept_clear(&session->kept);
     berth_open_devices_close(&session->devices);
     berth_packed_store_destroy(session->packed_store);
     berth_generic_kernels_destroy(session->generic_kernels);
-    berth_free(berth_allocator_system(), session->general,
-               session->general_count * sizeof(*session->general));
     berth_arena_destroy(session->arena);
     berth_free(berth_allocator_system(), session, sizeof(*session));
 }
@@ -561,6 +476,10 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
     if (!status) session->report.run_count++;
     atomic_store(&session->cancelled, 0);
     return status;
+}
+
+void berth_vm_session_wait(berth_vm_session *session) {
+    if (session->prepare) berth_vm_prepare_wait(session->prepare);
 }
 
 berth_vm_runner *berth_vm_session_runner(berth_vm_session *session) {

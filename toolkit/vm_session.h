@@ -69,6 +69,8 @@ const berth_vm_body *berth_vm_session_body(const berth_vm_session *session);
 BERTH_MUST_USE berth_status berth_vm_session_run(berth_vm_session *session,
                                                  berth_vm_value *const *inputs,
                                                  berth_vm_value **outputs);
+// Until nothing is compiled beside the runs any more: what later runs need is there then, if it will ever be.
+void berth_vm_session_wait(berth_vm_session *session);
 // What runs a program: of a file, or of a model with states; else NULL. The session's.
 berth_vm_runner *berth_vm_session_runner(berth_vm_session *session);
 // Before the first run: who is told each piece (<berth/dynamic.h>).

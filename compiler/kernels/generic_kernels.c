@@ -1,5 +1,6 @@
 #include "compiler/kernels/generic_kernels.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -36,6 +37,7 @@ enum { most_uses = 4096, most_sized_uses = 512, bucket_count = 256 };
 
 struct berth_generic_kernels {
     berth_allocator allocator;
+    pthread_mutex_t lock;  // of all below, but kernels that are found never change
     berth_arena *arena;
     berth_generic_kernel *buckets[bucket_count];  // by what they are like; the newest first
     noted_numbers *noted;
@@ -59,20 +61,35 @@ berth_status berth_generic_kernels_create(berth_allocator allocator,
         berth_free(allocator, made, sizeof(*made));
         return status;
     }
+    pthread_mutex_init(&made->lock, NULL);
     *out_kernels = made;
     return BERTH_OK;
 }
 
 void berth_generic_kernels_destroy(berth_generic_kernels *kernels) {
     if (!kernels) return;
+    pthread_mutex_destroy(&kernels->lock);
     berth_arena_destroy(kernels->arena);
     berth_free(kernels->allocator, kernels, sizeof(*kernels));
 }
 
-void berth_generic_kernels_get_report(const berth_generic_kernels *kernels,
+void berth_generic_kernels_get_report(berth_generic_kernels *kernels,
                                       berth_generic_report *out_report) {
+    pthread_mutex_lock(&kernels->lock);
     *out_report = kernels->report;
     out_report->held_bytes = berth_arena_used_bytes(kernels->arena);
+    pthread_mutex_unlock(&kernels->lock);
+}
+
+// body(user) with the kernels locked; memory of `arena` that runs out fails as it does without.
+static void with_lock(berth_generic_kernels *kernels, berth_arena *arena,
+                      berth_status (*body)(void *user), void *user) {
+    pthread_mutex_lock(&kernels->lock);
+    berth_status status = berth_arena_try(arena, body, user);
+    pthread_mutex_unlock(&kernels->lock);
+    if (!status) return;
+    berth_status_ignore(status);
+    berth_arena_fail(arena);
 }
 
 void berth_generic_kernels_prefer_general(berth_generic_kernels *kernels) {
@@ -146,16 +163,37 @@ static void know_use(berth_generic_kernels *kernels, const berth_generic_key *ke
     berth_status_ignore(berth_arena_try(kernels->arena, add_use, &job));
 }
 
+typedef struct call {
+    berth_generic_kernels *kernels;
+    const berth_generic_key *key;
+    const char *source;
+    berth_arena *arena;
+    berth_codegen_result *code;
+    berth_generic_kernel **out_kernel;
+    bool found;
+    berth_status status;
+} call;
+
+static berth_status recall(void *user) {
+    call *c = user;
+    berth_generic_kernels *kernels = c->kernels;
+    known_use *use =
+        kernels->uses && !kernels->prefers_general ? find_use(kernels, use_key(c->key)) : NULL;
+    c->found = use && use->kernel;
+    if (!c->found) return BERTH_OK;
+    *c->code = copy_code(&use->code, c->arena);
+    *c->out_kernel = use->kernel;
+    kernels->report.reused_count++;
+    return BERTH_OK;
+}
+
 bool berth_generic_kernels_recall(berth_generic_kernels *kernels, const berth_generic_key *key,
                                   berth_arena *arena, berth_codegen_result *out_code,
                                   berth_generic_kernel **out_kernel) {
-    known_use *use =
-        kernels->uses && !kernels->prefers_general ? find_use(kernels, use_key(key)) : NULL;
-    if (!use || !use->kernel) return false;
-    *out_code = copy_code(&use->code, arena);
-    *out_kernel = use->kernel;
-    kernels->report.reused_count++;
-    return true;
+    call c = {
+        .kernels = kernels, .key = key, .arena = arena, .code = out_code, .out_kernel = out_kernel};
+    with_lock(kernels, arena, recall, &c);
+    return c.found;
 }
 
 // ---- finding ------------------------------------------------------------------------------------
@@ -219,15 +257,24 @@ static bool has_form(const berth_generic_kernels *kernels, berth_hash128 form, b
     return false;
 }
 
+static berth_status note(void *user) {
+    call *c = user;
+    berth_generic_kernels *kernels = c->kernels;
+    berth_template noted;
+    berth_template_read(c->source, c->arena, &noted);
+    berth_hash128 form = like_of(c->key, &noted);
+    note_job job = {kernels, key_of(c->key, form, c->arena), &noted};
+    kernels->report.noted_form_count += !has_form(kernels, form, job.key);
+    c->status = berth_arena_try(kernels->arena, add_noted, &job);
+    return BERTH_OK;
+}
+
 berth_status berth_generic_kernels_note(berth_generic_kernels *kernels,
                                         const berth_generic_key *key, const char *source,
                                         berth_arena *arena) {
-    berth_template noted;
-    berth_template_read(source, arena, &noted);
-    berth_hash128 form = like_of(key, &noted);
-    note_job job = {kernels, key_of(key, form, arena), &noted};
-    kernels->report.noted_form_count += !has_form(kernels, form, job.key);
-    return berth_arena_try(kernels->arena, add_noted, &job);
+    call c = {.kernels = kernels, .key = key, .source = source, .arena = arena};
+    with_lock(kernels, arena, note, &c);
+    return c.status;
 }
 
 // A kernel for what no kept one serves. `like`: the newest of the same function and form, or NULL.
@@ -249,9 +296,12 @@ static berth_generic_kernel *make(const berth_generic_kernels *kernels, berth_ha
     return made;
 }
 
-void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_generic_key *key,
-                                berth_arena *arena, berth_codegen_result *code,
-                                berth_generic_kernel **out_kernel) {
+static berth_status find(void *user) {
+    const call *c = user;
+    berth_generic_kernels *kernels = c->kernels;
+    const berth_generic_key *key = c->key;
+    berth_arena *arena = c->arena;
+    berth_codegen_result *code = c->code;
     berth_template wanted;
     berth_template_read(code->source, arena, &wanted);
     berth_hash128 form = like_of(key, &wanted);
@@ -285,7 +335,16 @@ void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_gene
     }
     set_entries(code, found->prefix, values, found->arguments.count, arena);
     if (found->image) know_use(kernels, key, found, code);
-    *out_kernel = found;
+    *c->out_kernel = found;
+    return BERTH_OK;
+}
+
+void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_generic_key *key,
+                                berth_arena *arena, berth_codegen_result *code,
+                                berth_generic_kernel **out_kernel) {
+    call c = {
+        .kernels = kernels, .key = key, .arena = arena, .code = code, .out_kernel = out_kernel};
+    with_lock(kernels, arena, find, &c);
 }
 
 // ---- keeping ------------------------------------------------------------------------------------
@@ -339,5 +398,8 @@ static berth_status run_keep(void *user) {
 berth_status berth_generic_kernels_keep(berth_generic_kernels *kernels, berth_generic_kernel **made,
                                         uint32_t count, const berth_executable_image *image) {
     keep_job job = {.kernels = kernels, .made = made, .count = count, .image = image};
-    return berth_arena_try(kernels->arena, run_keep, &job);
+    pthread_mutex_lock(&kernels->lock);
+    berth_status status = berth_arena_try(kernels->arena, run_keep, &job);
+    pthread_mutex_unlock(&kernels->lock);
+    return status;
 }

@@ -15,7 +15,7 @@
 //   // programs made so refer to code that lives as long as `kernels`; they cannot be written to files
 //   berth_generic_kernels_destroy(kernels);
 //
-// Thread-compatible.
+// Thread-safe, but for creating, destroying and preferring: several compilations may use it at once.
 #ifndef BERTH_COMPILER_KERNELS_GENERIC_KERNELS_H_
 #define BERTH_COMPILER_KERNELS_GENERIC_KERNELS_H_
 
@@ -37,7 +37,7 @@ BERTH_MUST_USE berth_status berth_generic_kernels_create(berth_allocator allocat
                                                          berth_generic_kernels **out_kernels);
 void berth_generic_kernels_destroy(berth_generic_kernels *kernels);  // NULL is fine
 
-void berth_generic_kernels_get_report(const berth_generic_kernels *kernels,
+void berth_generic_kernels_get_report(berth_generic_kernels *kernels,
                                       berth_generic_report *out_report);
 
 // From now on, of the kernels that were made for a function, that with most sizes as arguments is taken, and

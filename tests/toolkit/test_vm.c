@@ -278,6 +278,7 @@ Test(vm_models, a_fourth_shape_of_equal_form_compiles_nothing) {
     vm_run r = begin(&sizes, "cpu");
     berth_vm_report third, fourth;
     for (uint32_t i = 0; i < 4; ++i) {
+        if (i == 3) berth_vm_session_wait(r.session);
         if (i == 3) berth_vm_session_get_report(r.session, &third);
         run_with(&r, &shapes[i], i);
     }
@@ -302,6 +303,46 @@ static const vm_case one_extent = {
     0,
     {{{0}}}};
 
+static bool never(void *state) {
+    (void)state;
+    return false;
+}
+
+// Asked for after three shapes: forms, and how many kernels there are.
+static berth_vm_report after_three(vm_run *r) {
+    static const int64_t rows[] = {504, 328, 160};
+    berth_vm_report report;
+    for (uint32_t i = 0; i < 3; ++i) run_with(r, (const input[]){M(rows[i], 3)}, i);
+    berth_vm_session_get_report(r->session, &report);
+    return report;
+}
+
+// Kernels of forms that come later are compiled beside the runs: in the end of the same forms as those for which a run
+// waits, where signals wait for compilers. A session closes, and runs, while they are compiled.
+Test(vm_models, other_forms_are_compiled_beside_the_runs) {
+    vm_run r = begin(&one_extent, "cpu");
+    berth_vm_session_follow(r.session, (berth_log){0}, (berth_interrupt){.pending = never});
+    const berth_vm_report at_once = after_three(&r);
+    berth_vm_session_wait(r.session);
+    berth_vm_report later;
+    berth_vm_session_get_report(r.session, &later);
+    cr_assert_eq(later.kernels.noted_form_count, at_once.kernels.noted_form_count);
+    cr_assert_eq(later.kernels.generic_count, at_once.kernels.generic_count);
+    end(&r);
+    r = begin(&one_extent, "cpu");
+    (void)after_three(&r);
+    berth_vm_session_wait(r.session);
+    berth_vm_session_get_report(r.session, &later);
+    cr_assert_eq(later.kernels.noted_form_count, at_once.kernels.noted_form_count);
+    cr_assert_geq(later.kernels.generic_count, at_once.kernels.generic_count);
+    end(&r);
+    r = begin(&one_extent, "cpu");
+    (void)after_three(&r);
+    run_with(&r, (const input[]){M(72, 3)}, 3);
+    run_with(&r, (const input[]){M(504, 3)}, 4);
+    end(&r);
+}
+
 Test(vm_models, later_shapes_compile_next_to_nothing) {
     static const int64_t first[] = {504, 328, 160};
     static const int64_t later[] = {72, 640, 321, 999, 100, 77, 200, 333, 480, 150, 64, 128};
@@ -309,6 +350,7 @@ Test(vm_models, later_shapes_compile_next_to_nothing) {
     berth_vm_report before, after;
     uint32_t index = 0;
     for (; index < 3; ++index) run_with(&r, (const input[]){M(first[index], 3)}, index);
+    berth_vm_session_wait(r.session);
     berth_vm_session_get_report(r.session, &before);
     for (uint32_t i = 0; i < 12; ++i, ++index) run_with(&r, (const input[]){M(later[i], 3)}, index);
     berth_vm_session_get_report(r.session, &after);
