@@ -8,7 +8,7 @@
 #include "compiler/onnx/ops.h"
 #include "compiler/passes/index_checks.h"
 
-enum { most_nodes = 1 << 22, most_weights = 1 << 26 };
+enum { most_nodes = 1 << 23, most_weights = 1 << 26 };
 
 typedef enum branch_mode { LEQ, LT, GTE, GT, EQ, NEQ, MODE_COUNT } branch_mode;
 

