@@ -275,12 +275,17 @@ static void extend(cut *c, uint32_t from, uint32_t to, const segment *s) {
     }
 }
 
+// Sums say little of latency, for which others cut orders by times: of the budget that is left, the most
+// that this may take there.
+static const double SUM_SHARE = 0.1;
+
 static bool fill_cells(berth_place_search *search, berth_arena *scratch, cut *c) {
     const berth_place_problem *problem = c->problem;
     segment s = {.problem = problem};
     s.inside = berth_arena_new_array(scratch, uint32_t, problem->node_count);
     s.read = berth_arena_new_array(scratch, uint32_t, problem->node_count);
     s.outside = berth_arena_new_array(scratch, uint32_t, problem->node_count);
+    const berth_place_since since = berth_place_now(search);
     for (uint32_t from = 0; from < c->piece_count; ++from) {
         s.stamp++;
         s.bytes = 0;
@@ -295,6 +300,7 @@ static bool fill_cells(berth_place_search *search, berth_arena *scratch, cut *c)
         }
         if (berth_place_spent(search, 1 + (problem->node_count + problem->edge_count) / 32))
             return false;
+        if (c->sum && berth_place_used(search, since) > SUM_SHARE) return false;
     }
     return true;
 }

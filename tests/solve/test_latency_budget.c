@@ -147,3 +147,30 @@ static berth_status path_body(void *user) {
 Test(placement_budget, moves_of_what_the_end_waits_for) {
     run(path_body, NULL);
 }
+
+static berth_status kept_body(void *user) {
+    (void)user;
+    double earliest = 0;
+    for (int i = 0; i < 3; ++i) {
+        berth_place_problem *p = make_layers(1, 500, 20);
+        p->one_subgraph = i == 2;
+        BERTH_TRY(berth_place_problem_finish(arena, p));
+        berth_place_options options = {.objective = BERTH_PLACE_LATENCY,
+                                       .strategy = i == 0 ? "heft" : "auto",
+                                       .node_budget = 300000};
+        berth_place_answer answer;
+        BERTH_TRY(berth_place_solve(arena, p, &options, &answer));
+        cr_assert_leq(answer.nodes, 330000, "%llu", (unsigned long long)answer.nodes);
+        if (i == 0) earliest = answer.value.value;
+        if (i == 1)
+            cr_assert_leq(answer.value.value, 1.02 * earliest, "%g, with less %g",
+                          answer.value.value, earliest);
+    }
+    return BERTH_OK;
+}
+
+// Of 10,000 nodes: no strategy goes on for long without a look at the budget, in both models, and none takes
+// all of it before earliest finish times were tried.
+Test(placement_budget, large_problems_are_shared_out) {
+    run(kept_body, NULL);
+}

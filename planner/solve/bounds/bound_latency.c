@@ -431,6 +431,9 @@ static void prove(berth_place_search *search, berth_arena *scratch) {
 }
 
 static berth_status run(berth_place_search *search) {
+    // Asked for by name it needs a placement, too; `auto` has some.
+    if (search->best && search->best_value == INFINITY)
+        BERTH_TRY(berth_place__dp_latency.run(search));
     if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE);
     berth_arena *scratch = berth_arena_create_child(search->arena);
     prove(search, scratch);

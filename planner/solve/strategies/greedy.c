@@ -56,6 +56,8 @@ static void try_single_devices(berth_place_search *search, uint32_t *assignment)
 static void try_segments(berth_place_search *search, berth_arena *scratch, uint32_t *assignment) {
     const berth_place_problem *problem = search->problem;
     bool latency = search->options->objective == BERTH_PLACE_LATENCY;
+    // Earliest finish times (heft.c) are as quick, and better.
+    if (berth_place__is_list_latency(problem, search->options)) return;
     for (uint32_t variant = 0; variant < 2; ++variant) {
         berth_solve__order order = berth_solve__order_groups(scratch, problem, !latency, variant);
         if (berth_solve__cut_order(search, &order, latency, assignment))

@@ -37,6 +37,7 @@ typedef struct heft {
                          // not looked at
     double *free_bytes;  // [device_count]
     double price;        // of a byte on a device that cannot hold everything, in the unit of times
+    uint32_t runs;       // that were finished
     double turn_price;   // of time on a device that runs one node at a time, in that time
     double all_bytes;    // of all groups
     slot **slots;        // [2 * device_count] lists that grow; links are last
@@ -276,9 +277,11 @@ static void schedule(heft *h, uint32_t weight) {
     }
     for (uint32_t i = 0; i < problem->node_count; ++i) {
         if (!place_node(h, h->order[i])) return;
-        (void)berth_place_spent(h->search, 1 + problem->device_count / 8);
+        // The first one is finished whatever it takes.
+        if (berth_place_spent(h->search, 1 + problem->device_count / 8) && h->runs > 0) return;
     }
     (void)berth_place_offer(h->search, h->at);
+    ++h->runs;
 }
 
 static heft *heft_create(berth_place_search *search, berth_arena *arena,
@@ -364,7 +367,7 @@ static berth_status run(berth_place_search *search) {
         if (links) h->there = berth_arena_new_array(scratch, double, arrivals);
         for (uint32_t i = 0; i < 2 * WEIGHTS; ++i) {
             h->ahead = i < WEIGHTS ? NULL : ahead;
-            schedule(h, i % WEIGHTS);
+            if (h->runs == 0 || !berth_place_spent(search, 1)) schedule(h, i % WEIGHTS);
         }
     }
     schedule_at_prices(h, ahead);

@@ -31,7 +31,8 @@ struct berth_place_search {
     const berth_place_problem *problem;
     const berth_place_options *options;
     berth_arena *arena;         // for what outlives the strategy; scratch comes from child arenas
-    uint32_t *best;             // [node_count] valid when best_value < INFINITY
+    uint32_t *best;             // [node_count] valid when best_value < INFINITY; NULL = only a
+                                // bound is asked for
     double best_value;          // INFINITY = nothing found
     double lower_bound;         // proven, >= 0
     const char *best_strategy;  // static text: what found `best`
