@@ -25,7 +25,8 @@ typedef struct shaped {
     opened opened;
 } shaped;
 
-enum { most_shaped = 64 };
+// With a program, and with results alone, of which every piece of a decoder's counting has one per length.
+enum { most_shaped = 64, most_shaped_results = 256 };
 
 struct berth_vm_runner {
     berth_arena *arena;
@@ -168,12 +169,14 @@ static berth_status open_shaped(berth_vm_runner *r, shaped *made) {
     return open_program(r, made->variant.program, made->arena, &made->opened);
 }
 
+// Of a list with one of them too many, at most.
 static void drop_last_shaped(berth_vm_runner *r) {
-    uint32_t count = 1;
-    for (shaped **at = &r->shaped; *at; at = &(*at)->next, ++count) {
-        if (count < most_shaped) continue;
-        close_shaped(*at);
-        *at = NULL;
+    uint32_t left[2] = {most_shaped_results, most_shaped};
+    for (shaped **at = &r->shaped; *at; at = &(*at)->next) {
+        if (left[(*at)->variant.program != NULL]--) continue;
+        shaped *last = *at;
+        *at = last->next;
+        close_shaped(last);
         return;
     }
 }
@@ -187,7 +190,8 @@ static berth_status take_shaped(berth_vm_runner *r, uint32_t family, const int64
         found = *at;
         *at = found->next;
     }
-    if (!found) {
+    const bool is_new = !found;
+    if (is_new) {
         found = berth_calloc(berth_allocator_system(), 1, sizeof(*found));
         if (!found) return berth_status_oom();
         found->family = family;
@@ -197,10 +201,10 @@ static berth_status take_shaped(berth_vm_runner *r, uint32_t family, const int64
             close_shaped(found);
             return status;
         }
-        drop_last_shaped(r);
     }
     found->next = r->shaped;
     r->shaped = found;
+    if (is_new) drop_last_shaped(r);
     return BERTH_OK;
 }
 

@@ -198,8 +198,12 @@ static double rest_ms(const vm_run *r) {
 
 static void print_profile(vm_run *r) {
     berth_run_profile_print(&r->profile);
-    berth_cli_print("profile: besides, %.3f ms compiling, %.3f ms the runtime, per run\n",
-                    (double)r->compile_ns / 1e6 / (double)r->profile.run_count, rest_ms(r));
+    const double runs = (double)r->profile.run_count;
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < r->profile.step_count; ++i) count += r->profile.steps[i].count;
+    berth_cli_print("profile: besides, %.3f ms compiling, %.3f ms the runtime, per run of %.4g "
+                    "steps\n",
+                    (double)r->compile_ns / 1e6 / runs, rest_ms(r), (double)count / runs);
 }
 
 static berth_status print_text(vm_run *r) {

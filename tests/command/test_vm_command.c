@@ -366,6 +366,7 @@ Test(vm_command, what_only_a_session_runs_is_profiled_and_measured) {
     const result *r = berth_run(with(&f, "run", "--profile"));
     cr_assert_not_null(strstr(r->out, " host "), "%s", r->out);
     cr_assert_not_null(strstr(r->out, "ms compiling"), "%s", r->out);
+    cr_assert_not_null(strstr(r->out, "ms the runtime, per run of 2 steps"), "%s", r->out);
     clean(&f);
 }
 

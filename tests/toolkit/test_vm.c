@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -302,6 +303,51 @@ static const vm_case one_extent = {
     2,
     0,
     {{{0}}}};
+
+// Forty lengths of a program file, whose four pieces of arithmetic have a result for each: all of it is kept, so that
+// lengths that come again open nothing.
+static const char counting[] =
+    "module \"m\"\n"
+    "graph @main(%x: f32[A,3], %s: f32[]) {bounds = \"A=1..40\"} {\n"
+    "  %shape = shape_of(%x)\n  %zero = constant() {value = i64[] (0)}\n"
+    "  %n = gather(%shape, %zero)\n  %two = constant() {value = i64[] (2)}\n"
+    "  %m = mul(%n, %two)\n  %k = add(%m, %two)\n  %y = neg(%x)\n  %t = add(%s, %s)\n"
+    "  return %y, %k, %t\n}\n";
+
+static void run_counting(berth_vm_session *session, int64_t rows) {
+    float x[120] = {1, 2, 3}, scalar = 4;
+    const berth_tensor inputs[2] = {{BERTH_DTYPE_F32, 2, {rows, 3}, x},
+                                    {BERTH_DTYPE_F32, 0, {0}, &scalar}};
+    berth_vm_value *given[2], *got[3];
+    for (int i = 0; i < 2; ++i)
+        assert_ok(berth_vm_value_borrow(berth_allocator_system(), &inputs[i], &given[i]));
+    assert_ok(berth_vm_session_run(session, given, got));
+    cr_assert_eq(*(const int64_t *)got[1]->tensor.data, 2 * rows + 2);
+    for (int i = 0; i < 3; ++i) berth_vm_value_release(got[i]);
+    for (int i = 0; i < 2; ++i) berth_vm_value_release(given[i]);
+}
+
+Test(vm_models, lengths_that_come_again_open_nothing) {
+    const char *const states[] = {"s=t"};
+    const berth_model_options options = {
+        .target = "cpu",
+        .states = states,  // so that a program is made
+        .state_count = 1,
+        .compile = {.cache_folder = getenv("BERTH_CACHE_DIR"), .search_path = getenv("PATH")}};
+    char path[] = "/tmp/berth-counting-XXXXXX";
+    berth_vm_session *session = NULL;
+    close(mkstemp(path));
+    assert_ok(berth_file_write(path, counting, strlen(counting)));
+    assert_ok(berth_vm_session_open(path, &options, 1, &session));
+    unlink(path);
+    for (int64_t rows = 1; rows <= 40; ++rows) run_counting(session, rows);
+    const berth_vm_runner *runner = berth_vm_session_runner(session);
+    const uint32_t opened = berth_vm_runner_get_report(runner)->opened_count;
+    cr_assert_gt(opened, 0);
+    for (int64_t rows = 1; rows <= 40; ++rows) run_counting(session, rows);
+    cr_assert_eq(berth_vm_runner_get_report(runner)->opened_count, opened);
+    berth_vm_session_close(session);
+}
 
 static bool never(void *state) {
     (void)state;
