@@ -150,34 +150,6 @@ berth_value_id berth_layout__convert(pass *p, berth_value_id value, berth_str_id
     return p->other[value];
 }
 
-berth_tensor *berth_layout__packed_literal(pass *p, berth_dtype dtype, int64_t count, void *data) {
-    berth_tensor *literal = berth_arena_new(p->module->arena, berth_tensor);
-    *literal = (berth_tensor){.dtype = dtype, .rank = 1, .dims = {count}, .data = data};
-    return literal;
-}
-
-// A constant packed in a layout; the type keeps its logical dimensions.
-berth_value_id berth_layout__packed_constant(pass *p, const berth_tensor *tensor, const char *tag,
-                                             berth_op_id position) {
-    berth_layout layout;
-    berth_status status = berth_layout_parse(tag, tensor->rank, &layout);
-    if (status) {
-        berth_status_ignore(status);
-        return BERTH_NONE;
-    }
-    berth_tensor *packed = berth_layout__packed_literal(
-        p, tensor->dtype, berth_layout_element_count(&layout, tensor->dims),
-        berth_packing_add_layout(p->packing, &layout, tensor));
-    const berth_op like = graph_of(p)->ops.data[position];
-    berth_value_id value =
-        berth_graph_insert_constant(p->module, p->main, position, packed, like.loc);
-    berth_graph *graph = graph_of(p);
-    graph->values.data[value].type = berth_type_tensor_layout(
-        p->module, tensor->dtype, tensor->rank, tensor->dims, berth_module_intern(p->module, tag));
-    graph->values.data[value].device = graph->values.data[like.outputs[0]].device;
-    return value;
-}
-
 // ---- what stays blocked
 // ---------------------------------------------------------------------------------------------
 

@@ -267,16 +267,8 @@ static winograd describe_winograd(pass *p, berth_op_id id, const convolution *v,
 
 static void pack_winograd(pass *p, berth_op_id id, const convolution *v, const conv_blocks *blocks,
                           winograd *f) {
-    const berth_op op = graph_of(p)->ops.data[id];
-    int64_t dims[3] = {f->points, f->inputs, f->outputs};
-    berth_tensor *packed = berth_layout__packed_literal(
-        p, BERTH_DTYPE_F32, (int64_t)(berth_winograd_size_bytes(v->weights, f->m) / sizeof(float)),
-        berth_packing_add_winograd(p->packing, v->weights, f->m));
-    f->weights = berth_graph_insert_constant(p->module, p->main, id, packed, op.loc);
-    graph_of(p)->values.data[f->weights].type =
-        berth_type_tensor_layout(p->module, BERTH_DTYPE_F32, 3, dims,
-                                 berth_module_intern(p->module, BERTH_WINOGRAD_WEIGHTS_TAG));
-    graph_of(p)->values.data[f->weights].device = graph_of(p)->values.data[op.outputs[0]].device;
+    const int64_t dims[3] = {f->points, f->inputs, f->outputs};
+    f->weights = berth_layout__winograd_constant(p, v->weights, f->m, dims, id);
     if (v->bias) f->bias = berth_layout__packed_constant(p, v->bias, blocks->bias_tag, id);
 }
 

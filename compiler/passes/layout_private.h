@@ -13,6 +13,8 @@
 
 #define BERTH_LAYOUT_MANY_USERS (BERTH_NONE - 1)
 
+typedef struct berth_layout_packed berth_layout_packed;
+
 typedef struct berth_layout_pass {
     berth_module *module;
     berth_func_id main;
@@ -29,6 +31,9 @@ typedef struct berth_layout_pass {
     const berth_op_id *library_users;  // as berth_library_users has them; NULL = no libraries
     bool winograd;
     berth_packing *packing;
+    BERTH_VEC(berth_layout_packed) packed;  // what layout_packed.c has made, by source in
+    uint32_t *buckets;                      // these, a power of 2
+    uint32_t bucket_count;
 } berth_layout_pass;
 
 static inline berth_graph *graph_of(const berth_layout_pass *p) {
@@ -56,12 +61,19 @@ bool berth_layout__has_blocks(const berth_layout_pass *p, berth_value_id value);
 // want it.
 berth_value_id berth_layout__convert(berth_layout_pass *p, berth_value_id value,
                                      berth_str_id layout, berth_op_id position, berth_op_id like);
+// layout_packed.c
 // The literal of a constant with a layout: its elements as they lie in memory, padding included.
 berth_tensor *berth_layout__packed_literal(berth_layout_pass *p, berth_dtype dtype, int64_t count,
                                            void *data);
-// A constant packed in a layout; the type keeps its logical dimensions. BERTH_NONE: a bad tag.
+// A constant packed in a layout; the type keeps its logical dimensions. BERTH_NONE: a bad tag. The
+// same value for all that want the same of a constant on a device.
 berth_value_id berth_layout__packed_constant(berth_layout_pass *p, const berth_tensor *tensor,
                                              const char *tag, berth_op_id position);
+// Weights of a Winograd convolution of tiles of `tile` x `tile`, as `dims`: points, inputs, outputs.
+berth_value_id berth_layout__winograd_constant(berth_layout_pass *p, const berth_tensor *weights,
+                                               int64_t tile, const int64_t dims[3],
+                                               berth_op_id position);
+// layout.c
 static inline void berth_layout__set_input(berth_layout_pass *p, berth_op_id id, uint32_t index,
                                            berth_value_id value) {
     graph_of(p)->ops.data[id].inputs[index] = value;

@@ -5,6 +5,13 @@
 #include "ir/graph/graph.h"
 #include "target/target.h"
 
+// The right operand that a gemm's constant became: alpha times it, or times its transpose.
+typedef struct berth_right_operand {
+    berth_value_id value;  // 0: none yet
+    bool transposed;
+    double alpha;
+} berth_right_operand;
+
 typedef struct berth_rewriter {
     berth_module *module;
     berth_func_id function;
@@ -12,7 +19,9 @@ typedef struct berth_rewriter {
     uint32_t use_capacity;
     BERTH_VEC(berth_value_id) map;  // replacements decided so far, applied by berth_rewriter_finish
     bool changed;
-    const berth_multi_target *target;  // (optional) its pins keep operations apart
+    const berth_multi_target *target;     // (optional) its pins keep operations apart
+    berth_right_operand *right_operands;  // per value of the beginning; NULL until there is one
+    uint32_t right_operand_count;
 } berth_rewriter;
 
 void berth_rewriter_begin(berth_rewriter *rewriter, berth_module *module, berth_func_id function);

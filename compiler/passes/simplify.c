@@ -188,6 +188,27 @@ static berth_tensor right_operand(berth_arena *arena, const berth_tensor *b, boo
     return made;
 }
 
+// Gemms that share weights (the steps of an unrolled recurrence) share what becomes of them, too:
+// operations are looked at in their order.
+static berth_value_id make_right_operand(berth_rewriter *r, berth_op_id id, const berth_tensor *b,
+                                         bool transposed, double alpha) {
+    const berth_op op = op_at(r, id);
+    berth_value_id source = berth_rewriter_resolve(r, op.inputs[1]);
+    if (!r->right_operands) {
+        r->right_operand_count = berth_graph_get(r->module, r->function)->values.count;
+        r->right_operands =
+            berth_arena_new_array(r->module->arena, berth_right_operand, r->right_operand_count);
+    }
+    berth_right_operand none = {0};
+    berth_right_operand *made =
+        source < r->right_operand_count ? &r->right_operands[source] : &none;
+    if (made->value && made->transposed == transposed && made->alpha == alpha) return made->value;
+    berth_tensor packed = right_operand(r->module->arena, b, transposed, alpha);
+    *made = (berth_right_operand){berth_rewriter_insert_constant(r, id, &packed, op.loc),
+                                  transposed, alpha};
+    return made->value;
+}
+
 static berth_status gemm_to_matmul(berth_rewriter *r, berth_op_id id) {
     berth_op op = op_at(r, id);
     const berth_tensor *b = berth_rewriter_raw_constant(r, op.inputs[1]);
@@ -200,10 +221,7 @@ static berth_status gemm_to_matmul(berth_rewriter *r, berth_op_id id) {
     const berth_tensor *c = has_c ? berth_rewriter_constant(r, op.inputs[2]) : NULL;
     if (has_c && beta != 1 && !c) return BERTH_OK;
     berth_value_id right = op.inputs[1];
-    if (transposed || alpha != 1) {
-        berth_tensor packed = right_operand(r->module->arena, b, transposed, alpha);
-        right = berth_rewriter_insert_constant(r, id, &packed, op.loc);
-    }
+    if (transposed || alpha != 1) right = make_right_operand(r, id, b, transposed, alpha);
     berth_value_id result = BERTH_NONE;
     BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_MATMUL, (berth_value_id[]){op.inputs[0], right},
                                     2, NULL, op.loc, &result));
