@@ -301,6 +301,23 @@ static const char *name_of(const bench_state *s) {
     return s->program ? berth_program_name(s->program) : s->command.cli.model;
 }
 
+// A prediction is for the cores that the target has, whatever threads it ran on.
+static void print_predicted(const bench_state *s) {
+    const uint32_t threads = s->command.threads;
+    if (predicted_ns(s) <= 0) {
+        berth_cli_print("predicted: %s\n", s->program ? "the program does not say"
+                                                      : "nothing, it is compiled as it runs");
+        return;
+    }
+    berth_cli_print("predicted: %s ms", berth_latency_print(predicted_ns(s) / 1e6).text);
+    if (threads > 0)
+        berth_cli_print(" on the target's cores; p50 on %u thread%s", threads,
+                        threads == 1 ? "" : "s");
+    else
+        berth_cli_print("; p50");
+    berth_cli_print(" is %.2f times that\n", quantile(s, 0.5) * 1e6 / predicted_ns(s));
+}
+
 static void print_text(const bench_state *s) {
     const bench_command *command = &s->command;
     const char *kind = !s->program                                 ? "looked at"
@@ -320,13 +337,7 @@ static void print_text(const bench_state *s) {
     if (command->cli.batch > 0)
         berth_cli_print("batch: %u inputs a run, %.2f inputs/s\n", command->cli.batch,
                         throughput(s) * command->cli.batch);
-    if (predicted_ns(s) > 0)
-        berth_cli_print("predicted: %s ms; p50 is %.2f times that\n",
-                        berth_latency_print(predicted_ns(s) / 1e6).text,
-                        quantile(s, 0.5) * 1e6 / predicted_ns(s));
-    else
-        berth_cli_print("predicted: %s\n", s->program ? "the program does not say"
-                                                      : "nothing, it is compiled as it runs");
+    print_predicted(s);
 }
 
 static json_t *report_json(const bench_state *s) {

@@ -76,6 +76,9 @@ Test(bench_command, prediction) {
     cr_assert(strstr(r->out, "latency: p50 ") && strstr(r->out, "throughput: ") &&
                   strstr(r->out, "3 runs of 1 stream ") && strstr(r->out, "predicted: "),
               "%s", r->out);
+    cr_expect_null(strstr(r->out, "target's cores"));
+    r = berth_run("bench " DIGITS " --count 3 --quiet --threads 1");
+    cr_expect(strstr(r->out, " ms on the target's cores; p50 on 1 thread is "), "%s", r->out);
 }
 
 // What takes less than a microsecond is printed with three digits, too.
