@@ -363,8 +363,8 @@ static berth_vm_report after_three(vm_run *r) {
     return report;
 }
 
-// Kernels of forms that come later are compiled beside the runs: in the end of the same forms as those for which a run
-// waits, where signals wait for compilers. A session closes, and runs, while they are compiled.
+// Kernels of forms that come later are compiled beside the runs: in the end of every form that was noted, as where a run
+// waits for them (where signals wait for compilers). A session closes, and runs, while they are compiled.
 Test(vm_models, other_forms_are_compiled_beside_the_runs) {
     vm_run r = begin(&one_extent, "cpu");
     berth_vm_session_follow(r.session, (berth_log){0}, (berth_interrupt){.pending = never});
@@ -379,8 +379,10 @@ Test(vm_models, other_forms_are_compiled_beside_the_runs) {
     (void)after_three(&r);
     berth_vm_session_wait(r.session);
     berth_vm_session_get_report(r.session, &later);
-    cr_assert_eq(later.kernels.noted_form_count, at_once.kernels.noted_form_count);
-    cr_assert_geq(later.kernels.generic_count, at_once.kernels.generic_count);
+    // A form that the third run has a kernel of by then need not be noted.
+    cr_assert_gt(later.kernels.noted_form_count, 0);
+    cr_assert_leq(later.kernels.noted_form_count, at_once.kernels.noted_form_count);
+    cr_assert_geq(later.kernels.generic_count, later.kernels.noted_form_count);
     end(&r);
     r = begin(&one_extent, "cpu");
     (void)after_three(&r);
