@@ -277,27 +277,23 @@ berth_toolchain_options berth_codegen_toolchain(const berth_compile_options *opt
                                      .interrupt = options->interrupt};
 }
 
-// How much of a unit's source is the preamble that all have; 0 = none of it.
-static size_t preamble_bytes(const berth_codegen_result *code, berth_arena *arena) {
-    berth_strbuf preamble = berth_strbuf_make(arena);
-    berth_c_preamble(&preamble);
-    bool has = strncmp(code->source, berth_strbuf_text(&preamble), preamble.length) == 0;
-    return has ? preamble.length : 0;
-}
-
 // Compiled by the system's C compiler and linked to a shared object.
 static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
     berth_toolchain_options toolchain = berth_codegen_toolchain(job->options, job->target);
     toolchain.foreign = job->foreign;
     berth_toolchain_unit *sources =
         berth_arena_new_array(job->arena, berth_toolchain_unit, job->count);
+    berth_strbuf preamble = berth_strbuf_make(job->arena);
+    berth_c_preamble(&preamble);
     for (uint32_t i = 0; i < job->count; ++i) {
         const berth_codegen_result *code = job->units[i].code;
         sources[i] = (berth_toolchain_unit){.label = job->units[i].label,
                                             .source = code->source,
                                             .objects = code->objects,
                                             .object_count = code->object_count};
-        if (!job->foreign) sources[i].preamble_bytes = preamble_bytes(code, job->arena);
+        bool has_preamble = !job->foreign && strncmp(code->source, berth_strbuf_text(&preamble),
+                                                     preamble.length) == 0;
+        if (has_preamble) sources[i].preamble_bytes = preamble.length;
     }
     berth_toolchain_image image;
     BERTH_TRY(berth_toolchain_compile(&toolchain, job->arena, sources, job->count, &image));

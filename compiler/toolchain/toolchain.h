@@ -7,13 +7,15 @@
 //   BERTH_TRY(berth_toolchain_compile(&options, arena, units, 2, &image));
 //   // image.data, image.size_bytes: a shared object with the functions of all units
 //
-// The compiler is looked up in a table (toolchain_find.c) and started without a shell, in a
-// temporary folder that is removed whatever happens; one that takes too long is killed with its
-// children. Small units with the same preamble share a compiler (join.h). A cache entry's key is the hash of source, flags and the compiler's own identity
-// (version text, path, size, time of change). The version is asked for once and kept in the cache,
-// until the compiler's file changes in any way; what hands on to another compiler (a script, ccache)
-// is asked every time. Entries are written atomically; the least recently used go when the folder
-// exceeds its limit.
+// The compiler is looked up in a table (find.c) and started without a shell, in a temporary folder
+// that is removed whatever happens; one that takes too long is killed with its children. Small units
+// with the same preamble share a compiler (join.h).
+//
+// A cache entry's key is the hash of source, flags and the compiler's own identity (version text,
+// path, size, time of change). The version is asked for once and kept in the cache, until the
+// compiler's file changes in any way; what hands on to another compiler (a script, ccache) is asked
+// every time. Entries are written atomically; the least recently used go when the folder exceeds its
+// limit.
 #ifndef BERTH_COMPILER_TOOLCHAIN_TOOLCHAIN_H_
 #define BERTH_COMPILER_TOOLCHAIN_TOOLCHAIN_H_
 
@@ -67,7 +69,8 @@ typedef struct berth_toolchain_image {
 } berth_toolchain_image;
 
 // Compiles `count` units, at least 1, and links them; functions of different sources have different
-// names, and so have all that is after a preamble. Equal sources are compiled once. May be called inside berth_arena_try of `arena`.
+// names, and so has all else after a preamble. Equal sources are compiled once. May be called inside
+// berth_arena_try of `arena`.
 //   errors: UNAVAILABLE no compiler (the message says what to install); INVALID_ARGUMENT a cache
 //   folder that others can
 //           write; INTERNAL the compiler rejected a source (its message is included); IO temporary

@@ -3,22 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "compiler/compile.h"
-#include "ir/graph/graph.h"
-#include "tests/check.h"
-
-typedef struct fixture {
-    berth_arena *arena;
-    berth_module *module;
-    berth_func_id main;
-} fixture;
-
-static fixture begin(void) {
-    fixture f = {0};
-    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
-    f.module = berth_module_create(f.arena, "test");
-    f.main = berth_graph_create(f.module, "main", 0);
-    return f;
-}
+#include "tests/compiler/planned.h"
 
 static berth_value_id image(fixture *f, int64_t channels, int64_t size) {
     int64_t dims[4] = {1, channels, size, size};

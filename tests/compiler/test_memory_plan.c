@@ -5,24 +5,9 @@
 #include <string.h>
 
 #include "compiler/compile.h"
-#include "ir/graph/graph.h"
-#include "tests/check.h"
+#include "tests/compiler/planned.h"
 
 enum { unit_bytes = 4096 };  // a value of f32[4,256]
-
-typedef struct fixture {
-    berth_arena *arena;
-    berth_module *module;
-    berth_func_id main;
-} fixture;
-
-static fixture begin(void) {
-    fixture f = {0};
-    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
-    f.module = berth_module_create(f.arena, "test");
-    f.main = berth_graph_create(f.module, "main", 0);
-    return f;
-}
 
 static berth_value_id input(fixture *f, const char *name, int64_t rows) {
     berth_type_id type = berth_type_tensor(f->module, BERTH_DTYPE_F32, 2, (int64_t[]){rows, 256});

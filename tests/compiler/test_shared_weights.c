@@ -3,24 +3,9 @@
 #include <criterion/criterion.h>
 
 #include "compiler/compile.h"
-#include "ir/graph/graph.h"
-#include "tests/check.h"
+#include "tests/compiler/planned.h"
 
 #define TARGET "cpu -vector_bits=512 -l2_bytes=1048576 -cores=2"
-
-typedef struct fixture {
-    berth_arena *arena;
-    berth_module *module;
-    berth_func_id main;
-} fixture;
-
-static fixture begin(void) {
-    fixture f = {0};
-    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
-    f.module = berth_module_create(f.arena, "test");
-    f.main = berth_graph_create(f.module, "main", 0);
-    return f;
-}
 
 static berth_value_id param(fixture *f, int rank, const int64_t *dims) {
     berth_type_id type = berth_type_tensor(f->module, BERTH_DTYPE_F32, rank, dims);
