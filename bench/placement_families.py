@@ -127,9 +127,9 @@ def encoder_decoder(r, count):
 
 
 def attention_blocks(r, count):
-    """Blocks of several heads, residuals around them."""
+    """Blocks of several heads, residuals around them; one block (24 or 40 nodes) at least."""
     edges, x, v = [], 0, 1
-    while v < count - 40:
+    while v == 1 or v < count - 40:
         heads = r.choice([4, 8])
         ends = []
         for _ in range(heads):
@@ -159,7 +159,7 @@ def make(family, machine, count, seed):
     """A problem as a dictionary of the file format."""
     r = random.Random('%s/%s/%d/%d' % (family.__name__, machine, count, seed))
     edges = sorted(set((u, v) for u, v in family(r, count) if u != v))
-    count = 1 + max(v for e in edges for v in e)
+    count = 1 + max((v for e in edges for v in e), default=count - 1)
     accelerators, room, least, most, link = MACHINES[machine]
     nodes, cost, total = [], [], 0.0
     for v in range(count):
