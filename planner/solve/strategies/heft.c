@@ -4,18 +4,22 @@
 // they do in a schedule, or wait for nobody. A device is as good as the end of the node there, or as
 // that end and the shortest way on from there (as in PEFT; Arabnejad and Barbosa 2014), which paths
 // over copies give for all nodes (list_bound.h). Where not everything fits, what comes first would
-// take all memory that is worth having; so bytes there cost time, at several prices (Everett 1963).
+// take all memory that is worth having; so bytes there cost time, at several prices (Everett 1963); so may
+// time on devices that run one node at a time, and on links. At last with other prices and in the order
+// of the best schedule so far, again and again.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/solve/bounds/list_bound.h"
 #include "planner/solve/latency/model.h"
+#include "planner/solve/problem/evaluate_private.h"
 #include "planner/solve/problem/nets.h"
 #include "planner/solve/strategies/strategies.h"
 
-enum { WEIGHTS = 3, LEAST = 1, PRICES = 9 };
+enum { WEIGHTS = 3, LEAST = 1, PRICES = 9, MOST_IDLE = 100 };
 static const double TURNS_SHARE = 0.1;     // of the budget that is left, for prices of turns
+static const double VARIANTS_SHARE = 0.2;  // the same, for variants
 #define MOST_ARRIVALS ((uint64_t)1 << 23)  // nodes times devices, where links are looked at
 
 typedef struct slot {  // of a device that runs one node at a time, or of a link; in order of time
@@ -39,11 +43,19 @@ typedef struct heft {
     double price;        // of a byte on a device that cannot hold everything, in the unit of times
     uint32_t runs;       // that were finished
     double turn_price;   // of time on a device that runs one node at a time, in that time
+    double link_price;   // of time of copies, where links are looked at
     double all_bytes;    // of all groups
     slot **slots;        // [2 * device_count] lists that grow; links are last
     uint32_t *slot_count, *slot_room;
     berth_arena *arena;
 } heft;
+
+// When the nodes of the best placement run.
+typedef struct schedule_times {
+    berth_solve__list *list;
+    double *done, *left;  // [node_count]
+    uint64_t random;
+} schedule_times;
 
 bool berth_place__is_list_latency(const berth_place_problem *problem,
                                   const berth_place_options *options) {
@@ -97,10 +109,22 @@ static int compare_ranked(const void *left, const void *right) {
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-static void rank_nodes(heft *h, uint32_t weight) {
+// Orders the nodes by their ranks.
+static void sort_nodes(heft *h) {
     const berth_place_problem *problem = h->problem;
     berth_arena *scratch = berth_arena_create_child(h->arena);
     ranked *list = berth_arena_new_array(scratch, ranked, problem->node_count);
+    for (uint32_t i = 0; i < problem->node_count; ++i) {
+        uint32_t node = problem->topological[i];
+        list[i] = (ranked){h->rank[node], i, node};
+    }
+    qsort(list, problem->node_count, sizeof(*list), compare_ranked);
+    for (uint32_t i = 0; i < problem->node_count; ++i) h->order[i] = list[i].node;
+    berth_arena_destroy(scratch);
+}
+
+static void rank_nodes(heft *h, uint32_t weight) {
+    const berth_place_problem *problem = h->problem;
     for (uint32_t i = problem->node_count; i-- > 0;) {
         uint32_t node = problem->topological[i];
         double time = 0, copy = 0, after = 0;
@@ -108,11 +132,26 @@ static void rank_nodes(heft *h, uint32_t weight) {
         for (uint32_t s = problem->succ_start[node]; s < problem->succ_start[node + 1]; ++s)
             after = fmax(after, copy + h->rank[problem->succ[s]]);
         h->rank[node] = time + after;
-        list[i] = (ranked){h->rank[node], i, node};
     }
-    qsort(list, problem->node_count, sizeof(*list), compare_ranked);
-    for (uint32_t i = 0; i < problem->node_count; ++i) h->order[i] = list[i].node;
-    berth_arena_destroy(scratch);
+    sort_nodes(h);
+}
+
+// By what was left from the node's start on when the best placement was scheduled, turns included (as
+// forward and backward passes do; Li and Willis 1992), and by chance up to `noise` of it more.
+static void rank_by_schedule(heft *h, schedule_times *t, double noise) {
+    const berth_place_problem *problem = h->problem;
+    (void)berth_place_spent(h->search, (problem->node_count + problem->edge_count) / 16);
+    double end = berth_solve__list_value(t->list, h->search->best, INFINITY, NULL, NULL);
+    if (isinf(end)) return;
+    berth_solve__list_times(t->list, t->done, t->left, h->order);
+    for (uint32_t i = problem->node_count; i-- > 0;) {
+        uint32_t node = problem->topological[i];
+        double rank = t->left[node] * (1 + noise * berth_solve__random_unit(&t->random));
+        for (uint32_t s = problem->succ_start[node]; s < problem->succ_start[node + 1]; ++s)
+            rank = fmax(rank, h->rank[problem->succ[s]]);
+        h->rank[node] = rank;
+    }
+    sort_nodes(h);
 }
 
 // Any number at a time.
@@ -232,6 +271,21 @@ static double price_of(const heft *h, uint32_t node, uint32_t device) {
     return price;
 }
 
+// Time of the copies that the node's values still need to be on the device.
+static double copies_to(const heft *h, uint32_t node, uint32_t device) {
+    const berth_place_problem *problem = h->problem;
+    double sum = 0;
+    for (uint32_t p = problem->pred_start[node]; p < problem->pred_start[node + 1]; ++p) {
+        uint32_t pred = problem->pred[p], home = h->at[pred];
+        if (home == device || !isnan(h->there[(size_t)pred * problem->device_count + device]))
+            continue;
+        double write = isnan(h->in_host[pred]) ? transfer(h, pred, home) : 0;
+        sum += fmin(write + transfer(h, pred, device),
+                    berth_place_direct(problem, pred, home, device));
+    }
+    return sum;
+}
+
 static bool place_node(heft *h, uint32_t node) {
     const berth_place_problem *problem = h->problem;
     uint32_t group = problem->group[node], best = h->at[node], before = 0;
@@ -244,6 +298,7 @@ static bool place_node(heft *h, uint32_t node) {
         double time = time_on(h, node, d);
         double score = earliest(h, d, ready_on(h, node, d, false), time, &before) + time;
         if (h->at[node] == BERTH_PLACE_NONE) score += regret(h, node, d) + price_of(h, node, d);
+        if (h->there && h->link_price > 0) score += h->link_price * copies_to(h, node, d);
         if (h->ahead) score += h->ahead->tail[(size_t)node * h->ahead->place_count + h->place[d]];
         if (score >= best_score) continue;
         best = d;
@@ -262,9 +317,9 @@ static bool place_node(heft *h, uint32_t node) {
     return true;
 }
 
-static void schedule(heft *h, uint32_t weight) {
+// Places the nodes in their order. Whether that is better than the best.
+static bool place_all(heft *h) {
     const berth_place_problem *problem = h->problem;
-    rank_nodes(h, weight);
     for (uint32_t n = 0; n < problem->node_count; ++n) h->at[n] = BERTH_PLACE_NONE;
     for (uint32_t d = 0; d < problem->device_count; ++d) {
         h->free_bytes[d] = problem->kinds[problem->device_kind[d]].capacity_bytes;
@@ -276,12 +331,18 @@ static void schedule(heft *h, uint32_t weight) {
             h->there[(size_t)n * problem->device_count + d] = NAN;
     }
     for (uint32_t i = 0; i < problem->node_count; ++i) {
-        if (!place_node(h, h->order[i])) return;
+        if (!place_node(h, h->order[i])) return false;
         // The first one is finished whatever it takes.
-        if (berth_place_spent(h->search, 1 + problem->device_count / 8) && h->runs > 0) return;
+        if (berth_place_spent(h->search, 1 + problem->device_count / 8) && h->runs > 0)
+            return false;
     }
-    (void)berth_place_offer(h->search, h->at);
     ++h->runs;
+    return berth_place_offer(h->search, h->at);
+}
+
+static void schedule(heft *h, uint32_t weight) {
+    rank_nodes(h, weight);
+    (void)place_all(h);
 }
 
 static heft *heft_create(berth_place_search *search, berth_arena *arena,
@@ -355,6 +416,57 @@ static void schedule_at_turn_prices(heft *h, const berth_place__paths *ahead) {
     h->there = there;
 }
 
+typedef struct variant {
+    double turn_price, link_price, noise;
+    double byte_price;  // in what a byte gains on average
+    bool ahead, by_schedule;
+} variant;
+
+// What was best so far, with some of it changed.
+static variant vary(const variant *best, uint64_t *random) {
+    static const double prices[] = {0, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 4};
+    enum { PRICES_OF = sizeof(prices) / sizeof(*prices) };
+    variant v = *best;
+    uint32_t change = berth_solve__random_below(random, 16);
+    if (change & 1) v.turn_price = prices[berth_solve__random_below(random, PRICES_OF)];
+    if (change & 2) v.link_price = prices[berth_solve__random_below(random, PRICES_OF)];
+    if (change & 8) v.byte_price = prices[berth_solve__random_below(random, PRICES_OF)];
+    if (change & 4) v.ahead = berth_solve__random_below(random, 2) == 0;
+    v.by_schedule = berth_solve__random_below(random, 4) != 0;
+    v.noise = 0.2 * berth_solve__random_unit(random) * berth_solve__random_unit(random);
+    return v;
+}
+
+// Again and again by other prices and orders, as long as it gets better now and then.
+static void schedule_variants(heft *h, berth_arena *scratch, const berth_place__paths *ahead) {
+    berth_place_search *search = h->search;
+    const berth_place_since since = berth_place_now(search);
+    uint32_t nodes = h->problem->node_count, idle = 0;
+    schedule_times times = {.list = berth_solve__list_create(scratch, h->problem),
+                            .done = berth_arena_new_array(scratch, double, nodes),
+                            .left = berth_arena_new_array(scratch, double, nodes),
+                            .random = 88172645463325252u};
+    variant best = {.link_price = 0.3};
+    double usual = usual_price(h);
+    for (; h->there && idle < MOST_IDLE && !berth_place_spent(search, 1); ++idle) {
+        if (search->best_value == INFINITY || berth_place_used(search, since) > VARIANTS_SHARE)
+            break;
+        variant v = vary(&best, &times.random);
+        h->turn_price = v.turn_price;
+        h->link_price = v.link_price;
+        h->price = v.byte_price * usual;
+        h->ahead = v.ahead ? ahead : NULL;
+        if (v.by_schedule)
+            rank_by_schedule(h, &times, v.noise);
+        else
+            rank_nodes(h, LEAST);
+        if (!place_all(h)) continue;
+        best = v;
+        idle = 0;
+    }
+    h->turn_price = h->link_price = h->price = 0;
+}
+
 static berth_status run(berth_place_search *search) {
     berth_arena *scratch = berth_arena_create_child(search->arena);
     heft *h = heft_create(search, scratch, berth_solve__latency_create(scratch, search->problem));
@@ -372,6 +484,7 @@ static berth_status run(berth_place_search *search) {
     }
     schedule_at_prices(h, ahead);
     schedule_at_turn_prices(h, ahead);
+    schedule_variants(h, scratch, ahead);
     berth_arena_destroy(scratch);
     return BERTH_OK;
 }
