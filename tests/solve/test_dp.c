@@ -148,7 +148,8 @@ Test(placement_dp, weighted_loads_solve_the_fractional_problem) {
     berth_place_kind kinds[] = {{"acc", 2, INFINITY, false}, {"cpu", 1, INFINITY, true}};
     berth_place_problem p = {.kind_count = 2, .kinds = kinds};
     double time[] = {15, 150, 6, 60};
-    berth_place_nets nets = {.kind_count = 2, .item_count = 2, .time = time};
+    double size[2] = {0};
+    berth_place_nets nets = {.kind_count = 2, .item_count = 2, .time = time, .size_bytes = size};
     double weight[2], floor[2];
     cr_assert_float_eq(berth_place__weigh_loads(&p, &nets, weight, floor), 10, 1e-9);
     cr_assert_float_eq(floor[0] + floor[1], 10, 1e-9);

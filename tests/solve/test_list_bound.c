@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "planner/solve/bounds/memory_limits.h"
 #include "planner/solve/bounds/path_loads.h"
 #include "tests/solve/random_placement.h"
 
@@ -84,6 +85,19 @@ Test(list_bound, branches_pay_for_copies) {
     cr_assert_float_eq(answer.lower_bound, 26, 1e-9, "the bound is %g", answer.lower_bound);
 }
 
+// Branches of 2 that begin with 1 and end with 1, on two devices; a copy to the other and back takes 6. Beside
+// them 2.6 in two nodes whose values are free to move, and which may be elsewhere: the branches are not.
+// 1 + 2 + 2 + 1, with the rest beside it.
+Test(list_bound, branches_pay_beside_what_does_not) {
+    static const double times[6] = {1, 2, 2, 1, 2.5, 0.1};
+    static uint32_t edge[6][2] = {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {4, 5}, {5, 3}};
+    berth_place_problem *p = made(6, times, 6, edge, 2, 1.5);
+    p->transfer[4] = p->transfer[5] = 0;
+    berth_place_answer answer = solved(p, "heft");
+    cr_assert_float_eq(answer.value.value, 6, 1e-9, "%g", answer.value.value);
+    cr_assert_float_eq(answer.lower_bound, 6, 1e-9, "the bound is %g", answer.lower_bound);
+}
+
 // Copies are free: 3, then five nodes of 2 beside each other, then 3, on two devices. Between the
 // first and the last there is room for two at a time, 2 * 5 / 2; whole nodes make it 6.
 Test(list_bound, windows_hold_what_must_be_in_them) {
@@ -149,7 +163,7 @@ static double path_loads(berth_place_problem *p, double value) {
                                  .arena = arena,
                                  .best_value = value,
                                  .node_limit = 10000000};
-    berth_place__path_loads_bound(&search, 1);
+    berth_place__path_loads_bound(&search, 1, NULL);
     return search.lower_bound;
 }
 
@@ -213,6 +227,95 @@ Test(list_bound, copies_by_hand) {
     run(copies_body, NULL);
 }
 
+// A chain, 1 a node on an accelerator and 4 on the processor; copies are free. Memory for half of ten nodes:
+// 5 + 20, and no fractions gain anything. Three nodes of 0.6 on two accelerators of 1: two of them have
+// room, 1 + 1 + 4, though there is memory for 3.3. One larger than the accelerator: 4.
+static berth_status memory_body(void *user) {
+    (void)user;
+    static const struct {
+        uint32_t nodes, accelerators;
+        double size, capacity, expected;
+    } cases[] = {{10, 1, 1, 5, 25}, {3, 2, 0.6, 1, 6}, {1, 1, 2, 1, 4}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); ++i) {
+        uint32_t nodes = cases[i].nodes;
+        berth_place_problem *p =
+            placement_of_nodes(arena, nodes, nodes, cases[i].accelerators, cases[i].capacity);
+        for (uint32_t v = 0; v < nodes; ++v) {
+            p->time[2 * (size_t)v] = 1;
+            p->time[2 * (size_t)v + 1] = 4;
+            p->size_bytes[v] = cases[i].size;
+            if (v == 0) continue;
+            p->edge_from[p->edge_count] = v - 1;
+            p->edge_to[p->edge_count++] = v;
+        }
+        BERTH_TRY(berth_place_problem_finish(arena, p));
+        double expected = cases[i].expected, bound = path_loads(p, 4.0 * nodes);
+        cr_assert(bound <= expected && bound > expected * 0.999, "%g for %g", bound, expected);
+    }
+    return BERTH_OK;
+}
+
+Test(list_bound, memory_by_hand) {
+    run(memory_body, NULL);
+}
+
+// The least cost over fractions of nodes on two kinds, the first with room for some: dearest first.
+static double by_fractions(const berth_place_problem *p, const double *cost, double room) {
+    bool taken[64] = {false};
+    double sum = 0;
+    for (uint32_t v = 0; v < p->node_count; ++v) sum += cost[2 * v + 1];
+    for (;;) {
+        uint32_t best = BERTH_PLACE_NONE;
+        double most = 0;
+        for (uint32_t v = 0; v < p->node_count; ++v) {
+            double gain = (cost[2 * v + 1] - cost[2 * v]) / p->size_bytes[v];
+            if (taken[v] || gain <= most) continue;
+            most = gain;
+            best = v;
+        }
+        if (best == BERTH_PLACE_NONE || room <= 0) return sum;
+        double part = fmin(1, room / p->size_bytes[best]);
+        sum -= part * most * p->size_bytes[best];
+        room -= p->size_bytes[best];
+        taken[best] = true;
+    }
+}
+
+// Small sizes, so that only their sum is a limit; costs that are often equal.
+static berth_status fractions_body(void *user) {
+    (void)user;
+    enum { NODES = 40 };
+    for (uint64_t seed = 1; seed <= 50; ++seed) {
+        uint64_t state = seed * 7919;
+        berth_place_problem *p = placement_of_nodes(arena, NODES, 0, 2, 25);
+        double cost[2 * NODES], before[2 * NODES];
+        uint32_t chosen[NODES];
+        for (uint32_t v = 0; v < NODES; ++v)
+            p->size_bytes[v] = (double)(1 + placement_random(&state) % 5);
+        BERTH_TRY(berth_place_problem_finish(arena, p));
+        for (uint32_t i = 0; i < 2 * NODES; ++i)
+            before[i] = cost[i] = (double)(placement_random(&state) % 6);
+        berth_place__memory *memory = berth_place__memory_create(arena, p);
+        berth_place__split split;
+        double bound = berth_place__memory_choose(memory, cost, chosen, &split);
+        double expected = by_fractions(p, before, 50), sum = 0, bytes = 0;
+        cr_assert_float_eq(bound, expected, 1e-6, "%g %g", bound, expected);
+        for (uint32_t v = 0; v < NODES; ++v) {
+            double part = v == split.node ? split.share : 0;
+            sum += (1 - part) * before[2 * v + chosen[v]];
+            if (part > 0) sum += part * before[2 * v + split.kind];
+            bytes += p->size_bytes[v] * (chosen[v] == 0 ? 1 : part);
+        }
+        cr_assert_float_eq(sum, expected, 1e-6, "%g %g", sum, expected);
+        cr_assert_leq(bytes, 50 + 1e-6);
+    }
+    return BERTH_OK;
+}
+
+Test(list_bound, prices_of_memory_are_the_best) {
+    run(fractions_body, NULL);
+}
+
 // It ends with its share of the budget.
 static berth_status share_body(void *user) {
     (void)user;
@@ -227,7 +330,7 @@ static berth_status share_body(void *user) {
                                      .arena = arena,
                                      .best_value = 1000,
                                      .node_limit = LIMIT};
-        berth_place__path_loads_bound(&search, whole ? 1 : 0.2);
+        berth_place__path_loads_bound(&search, whole ? 1 : 0.2, NULL);
         cr_assert_gt(search.lower_bound, 0);
         cr_assert(whole ? search.nodes > LIMIT / 2 : search.nodes < LIMIT / 4, "%llu",
                   (unsigned long long)search.nodes);

@@ -434,7 +434,7 @@ static berth_status run(berth_place_search *search) {
     // Asked for by name it needs a placement, too; `auto` has some.
     if (search->best && search->best_value == INFINITY)
         BERTH_TRY(berth_place__dp_latency.run(search));
-    if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE);
+    if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE, NULL);
     berth_arena *scratch = berth_arena_create_child(search->arena);
     prove(search, scratch);
     berth_arena_destroy(scratch);

@@ -110,7 +110,8 @@ static void find_able(berth_place__paths *l, const berth_place_sorts *sorts) {
         bool pinned = pin != BERTH_PLACE_NONE;
         uint32_t at = pinned && sorts ? sorts->of_device[pin] : pin;
         for (uint32_t d = 0; d < l->place_count; ++d)
-            if (time_in(l, v, d) == INFINITY || (pinned && d != at))
+            if (time_in(l, v, d) == INFINITY || (pinned && d != at) ||
+                !berth_place_has_room(problem, problem->group[v], l->kind[d]))
                 l->able[(size_t)problem->group[v] * l->place_count + d] = false;
     }
 }

@@ -1,9 +1,18 @@
 #include "planner/solve/bounds/list_joins.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { MOST_NEAR = 256, LEAST_NEAR = 8, MOST_PLACES = 16 };
 #define MOST_WORK ((uint64_t)6000000)
+
+// A node that y depends on.
+typedef struct near_node {
+    uint32_t node;
+    double elsewhere;   // y's least start when the node is not on its device
+    double start, way;  // on its device: no earlier start, and no less from its end to y's start
+    double time, bytes;
+} near_node;
 
 struct berth_place__joins {
     uint32_t most_near;   // nodes looked at for each node and place
@@ -15,7 +24,9 @@ struct berth_place__joins {
     uint32_t now;
     uint32_t *heap;  // [node_count] nodes that wait, nearest first
     uint32_t heap_count;
-    double *way;  // [(MOST_NEAR + 1) * states] longest way from a node's end to y's start
+    double *way;      // [(MOST_NEAR + 1) * states] longest way from a node's end to y's start
+    near_node *near;  // [MOST_NEAR] that are looked at
+    const near_node **by_start;  // [MOST_NEAR] of a set
 };
 
 // The node y at a place: what is looked at.
@@ -139,39 +150,106 @@ static double least_elsewhere(const look *l, uint32_t node, const double *way) {
     return least;
 }
 
-// The largest bound of the sets tried, at least `known`.
+// ------------------------------------------------------------------------------------------------
+// sets of nodes
+
+// Nodes on y's device, of which the last was added last.
+typedef struct together {
+    double work, bytes, first, last_way;
+    uint32_t count;  // in order of their starts in joins->by_start
+} together;
+
+// When they can all have run, and what follows the last of them: of those that start no earlier than any of
+// them, at the earliest one after another.
+static double end_of(const look *l, const together *set, bool all_starts) {
+    double end = set->first + set->work + set->last_way, work = 0, way = INFINITY;
+    for (uint32_t i = set->count; all_starts && i-- > 0;) {
+        const near_node *n = l->joins->by_start[i];
+        work += n->time;
+        way = fmin(way, n->way);
+        end = fmax(end, n->start + work + way);
+    }
+    return end;
+}
+
+static void add_to(const look *l, together *set, const near_node *n) {
+    const near_node **by_start = l->joins->by_start;
+    uint32_t at = set->count++;
+    for (; at > 0 && by_start[at - 1]->start > n->start; --at) by_start[at] = by_start[at - 1];
+    by_start[at] = n;
+    set->work += n->time;
+    set->bytes += n->bytes;
+    set->first = fmin(set->first, n->start);
+    set->last_way = fmin(set->last_way, n->way);
+}
+
+static int compare_elsewhere(const void *left, const void *right) {
+    const near_node *a = left, *b = right;
+    if (a->elsewhere != b->elsewhere) return a->elsewhere > b->elsewhere ? -1 : 1;
+    return a->node < b->node ? -1 : a->node > b->node;
+}
+
+// If y starts earlier than any of them lets it from elsewhere, they are all on its device: dearest first.
+static double try_sets(look *l, uint32_t count, double room, double known) {
+    near_node *near = l->joins->near;
+    together set = {.first = INFINITY, .last_way = INFINITY};
+    qsort(near, count, sizeof(*near), compare_elsewhere);
+    for (uint32_t i = 0; i < count && near[i].elsewhere > known; ++i) {
+        add_to(l, &set, &near[i]);
+        bool last = i + 1 == count || near[i + 1].elsewhere <= known;
+        bool all_starts = last || (set.count & (set.count - 1)) == 0;
+        double end = set.bytes > room ? INFINITY : end_of(l, &set, all_starts);
+        known = fmax(known, fmin(near[i].elsewhere, end));
+    }
+    return known;
+}
+
+// Takes the nearest node that waits and finds its ways to y.
+static double *take_near(look *l, uint32_t slot, uint32_t *out_node) {
+    berth_place__joins *j = l->joins;
+    uint32_t node = pop_near(l), states = state_count(l);
+    double *way = &j->way[(size_t)slot * states];
+    for (uint32_t s = 0; s < states; ++s) way[s] = 0;
+    for (uint32_t i = l->after_start[node]; i < l->after_start[node + 1]; ++i) {
+        uint32_t next = l->after[i];
+        if (j->stamp[next] == j->now && j->slot[next] != BERTH_PLACE_NONE)
+            raise_ways(l, node, next, way);
+    }
+    j->slot[node] = slot;
+    *out_node = node;
+    return way;
+}
+
+// The largest bound of the sets tried, at least `known`. A node that may be elsewhere without making y later
+// than that is in no set that is worth trying, and neither is what is only before it.
 static double look_back(look *l, double known) {
     berth_place__joins *j = l->joins;
-    uint32_t states = state_count(l), same = states - 1;
-    double elsewhere = INFINITY, first = INFINITY, work = 0, bytes = 0;
+    uint32_t same = l->paths->place_count, count = 0, node = 0;
     double room = l->paths->problem->kinds[l->paths->kind[l->place]].capacity_bytes;
     j->now++;
     j->heap_count = 0;
     j->stamp[l->y] = j->now;
     j->slot[l->y] = 0;
-    for (uint32_t s = 0; s < states; ++s) j->way[s] = 0;
+    for (uint32_t s = 0; s <= same; ++s) j->way[s] = 0;
     push_before(l, l->y);
     for (uint32_t taken = 1; taken <= j->most_near && j->heap_count > 0; ++taken) {
-        uint32_t node = pop_near(l);
-        double *way = &j->way[(size_t)taken * states];
-        for (uint32_t s = 0; s < states; ++s) way[s] = 0;
-        for (uint32_t i = l->after_start[node]; i < l->after_start[node + 1]; ++i) {
-            uint32_t next = l->after[i];
-            if (j->stamp[next] == j->now && j->slot[next] != BERTH_PLACE_NONE)
-                raise_ways(l, node, next, way);
+        const double *way = take_near(l, taken, &node);
+        double elsewhere = least_elsewhere(l, node, way);
+        if (elsewhere <= known) continue;
+        if (!may_be(l, node, same)) {
+            known = elsewhere;
+            continue;
         }
-        j->slot[node] = taken;
-        elsewhere = fmin(elsewhere, least_elsewhere(l, node, way));
-        if (elsewhere <= known) break;
-        first = fmin(first, l->reach[(size_t)node * l->paths->place_count + l->place]);
-        work += time_at(l, node, l->place);
-        bytes += l->paths->problem->size_bytes[node];
-        bool can = may_be(l, node, same) && bytes <= room;
-        known = fmax(known, fmin(elsewhere, can ? first + work : INFINITY));
-        if (!can) break;  // all larger sets are elsewhere, too, and no later
+        double start = l->reach[(size_t)node * l->paths->place_count + l->place];
+        j->near[count++] = (near_node){.node = node,
+                                       .elsewhere = elsewhere,
+                                       .start = start,
+                                       .time = time_at(l, node, l->place),
+                                       .way = way[same],
+                                       .bytes = l->paths->problem->size_bytes[node]};
         push_before(l, node);
     }
-    return known;
+    return try_sets(l, count, room, known);
 }
 
 void berth_place__joins_raise(berth_place__joins *joins, const berth_place__paths *paths,
@@ -220,5 +298,7 @@ berth_place__joins *berth_place__joins_create(berth_arena *arena, const berth_pl
     j->heap = berth_arena_new_array(arena, uint32_t, problem->node_count);
     j->way =
         berth_arena_new_array(arena, double, ((size_t)j->most_near + 1) * (paths->place_count + 1));
+    j->near = berth_arena_new_array(arena, near_node, j->most_near);
+    j->by_start = berth_arena_new_array(arena, const near_node *, j->most_near);
     return j;
 }

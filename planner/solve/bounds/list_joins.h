@@ -4,9 +4,12 @@
 // node y on a device D, and some nodes R that it depends on. Either all of R are on D: then they
 // run one after another, so y starts no earlier than the earliest of them and the sum of their
 // times. Or one of them is elsewhere: then y starts no earlier than the longest way over that one,
-// with a copy to get to D. The smaller of the two is a bound, for every R; the sets tried are the
-// nodes nearest to y, one more at a time. The same backwards. Paths alone (list_bound.h) take the
-// first part of each node's choice and pay for neither.
+// with a copy to get to D. The smaller of the two is a bound, for every R; the sets tried are, of the
+// nodes near y, those that make y latest from elsewhere, one more at a time (as Jung, Kirousis and Spirakis
+// 1993 and Colin and Chrétienne 1991 bound starts with communication where nodes may be run twice; here
+// they run once, so those on D take turns, each with its own earliest start and way to y: Carlier 1982).
+// The same backwards. Paths alone (list_bound.h) take the first part of each node's choice and pay for
+// neither.
 #ifndef BERTH_PLANNER_SOLVE_BOUNDS_LIST_JOINS_H_
 #define BERTH_PLANNER_SOLVE_BOUNDS_LIST_JOINS_H_
 

@@ -10,6 +10,7 @@ static double weigh_item(const berth_place_problem *problem, const berth_place_n
     for (uint32_t k = 0; k < nets->kind_count; ++k) {
         double time = nets->time[(size_t)item * nets->kind_count + k];
         if (problem->kinds[k].device_count == 0 || isinf(time)) continue;
+        if (nets->size_bytes[item] > problem->kinds[k].capacity_bytes * (1 + 1e-12)) continue;
         double weighted = weight[k] * time;
         if (weighted < least) least = weighted;
     }

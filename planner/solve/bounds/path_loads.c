@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "planner/solve/bounds/memory_limits.h"
+
 enum { MOST_STEPS = 4000, LOOK_EVERY = 100 };
 static const double FIRST_BLUR = 0.15;  // of the smooth maximum, relative to it
 static const double LEAST_HOPE = 0.8;   // of the best bound, to look at copies as well
@@ -21,7 +23,9 @@ typedef struct weigher {
     double *sum;     // [node_count] of exp((head - most) / blur) over them
     double *flow;    // [node_count] weight of the paths through it
     double *weight;  // [kind_count] of the loads
-    double *added;   // [kind_count] load of the last choice
+    berth_place__memory *memory;
+    double *cost;      // [node_count * kind_count] by the weights
+    uint32_t *chosen;  // [node_count] kind
     double blur;
     // What copies cost; NULL where they are not looked at.
     double *part;         // [node_count * kind_count] fractions of the nodes
@@ -36,7 +40,8 @@ static bool is_serial(const berth_place_problem *problem, uint32_t kind) {
     return !problem->kinds[kind].concurrent && problem->kinds[kind].device_count > 0;
 }
 
-static weigher weigher_create(berth_arena *arena, const berth_place_problem *problem, bool copies) {
+static weigher weigher_create(berth_arena *arena, const berth_place_problem *problem, bool copies,
+                              const bool *able) {
     uint32_t nodes = problem->node_count, kinds = problem->kind_count;
     weigher w = {.problem = problem};
     w.time = berth_arena_new_array(arena, double, (size_t)nodes *kinds);
@@ -47,7 +52,9 @@ static weigher weigher_create(berth_arena *arena, const berth_place_problem *pro
     w.sum = berth_arena_new_array(arena, double, nodes);
     w.flow = berth_arena_new_array(arena, double, nodes);
     w.weight = berth_arena_new_array(arena, double, kinds);
-    w.added = berth_arena_new_array(arena, double, kinds);
+    w.memory = berth_place__memory_create(arena, problem);
+    w.cost = berth_arena_new_array(arena, double, (size_t)nodes *kinds);
+    w.chosen = berth_arena_new_array(arena, uint32_t, nodes);
     w.link = berth_arena_new_array(arena, double, kinds);
     w.link_weight = berth_arena_new_array(arena, double, kinds);
     if (copies) {
@@ -58,9 +65,10 @@ static weigher weigher_create(berth_arena *arena, const berth_place_problem *pro
     for (uint32_t v = 0; v < nodes; ++v) {
         uint32_t pin = problem->pin ? problem->pin[v] : BERTH_PLACE_NONE;
         for (uint32_t k = 0; k < kinds; ++k) {
-            bool out = problem->kinds[k].device_count == 0 ||
-                       (pin != BERTH_PLACE_NONE && problem->device_kind[pin] != k);
             size_t cell = (size_t)v * kinds + k;
+            bool out = problem->kinds[k].device_count == 0 || (able && !able[cell]) ||
+                       !berth_place_has_room(problem, problem->group[v], k) ||
+                       (pin != BERTH_PLACE_NONE && problem->device_kind[pin] != k);
             w.time[cell] = out ? INFINITY : problem->time[cell];
         }
     }
@@ -219,48 +227,61 @@ static void look_backwards(weigher *w) {
     if (w->copy) pull_links(w);
 }
 
-// The bound of these weights; moves `part` of every node to the kind that is best for it by them.
+// What each node costs on each kind by the weights.
+static void find_costs(weigher *w) {
+    const berth_place_problem *problem = w->problem;
+    uint32_t kinds = problem->kind_count;
+    for (uint32_t v = 0; v < problem->node_count; ++v)
+        for (uint32_t k = 0; k < kinds; ++k) {
+            size_t cell = (size_t)v * kinds + k;
+            w->cost[cell] = INFINITY;
+            if (isinf(w->time[cell])) continue;
+            w->cost[cell] =
+                w->time[cell] * (w->flow[v] + w->weight[k] / problem->kinds[k].device_count);
+            if (w->copy) w->cost[cell] += w->pull[cell];
+        }
+}
+
+// Moves `part` of the node to the kind.
+static void move_part(weigher *w, uint32_t node, uint32_t kind, double part) {
+    size_t cell = (size_t)node * w->problem->kind_count + kind;
+    w->mean[node] += part * w->time[cell];
+    if (w->copy) w->part[cell] += part;
+    if (is_serial(w->problem, kind))
+        w->load[kind] += part * w->time[cell] / w->problem->kinds[kind].device_count;
+}
+
+// The bound of these weights; moves `part` of every node to the kind that is best for it by them, in
+// as far as the memory allows.
 static double step_towards(weigher *w, double part) {
     const berth_place_problem *problem = w->problem;
     uint32_t kinds = problem->kind_count;
-    double bound = 0;
-    for (uint32_t k = 0; k < kinds; ++k) w->added[k] = 0;
+    find_costs(w);
+    berth_place__split split;
+    double bound = berth_place__memory_choose(w->memory, w->cost, w->chosen, &split);
+    if (isinf(bound)) return 0;  // something is able nowhere: others say so
+    for (uint32_t k = 0; k < kinds; ++k) w->load[k] -= part * w->load[k];
     for (uint32_t v = 0; v < problem->node_count; ++v) {
-        double least = INFINITY;
-        uint32_t best = 0;
-        for (uint32_t k = 0; k < kinds; ++k) {
-            double time = w->time[(size_t)v * kinds + k];
-            if (isinf(time)) continue;
-            double cost = time * (w->flow[v] + w->weight[k] / problem->kinds[k].device_count);
-            if (w->copy) cost += w->pull[(size_t)v * kinds + k];
-            if (cost >= least) continue;
-            least = cost;
-            best = k;
-        }
-        if (isinf(least)) return 0;  // it is able nowhere: others say so
-        bound += least;
-        double time = w->time[(size_t)v * kinds + best];
-        w->mean[v] += part * (time - w->mean[v]);
-        for (uint32_t k = 0; w->copy && k < kinds; ++k) {
-            double *there = &w->part[(size_t)v * kinds + k];
-            *there += part * ((k == best) - *there);
-        }
-        w->added[best] += time / problem->kinds[best].device_count;
+        w->mean[v] -= part * w->mean[v];
+        for (uint32_t k = 0; w->copy && k < kinds; ++k)
+            w->part[(size_t)v * kinds + k] -= part * w->part[(size_t)v * kinds + k];
+        double here = v == split.node ? split.share : 0;
+        move_part(w, v, w->chosen[v], part * (1 - here));
+        if (here > 0) move_part(w, v, split.kind, part * here);
     }
-    for (uint32_t k = 0; k < kinds; ++k)
-        if (is_serial(problem, k)) w->load[k] += part * (w->added[k] - w->load[k]);
     return bound;
 }
 
 // Returns the best bound, which is also the search's.
-static double climb(berth_place_search *search, double share, bool copies) {
+static double climb(berth_place_search *search, double share, const bool *able, bool copies) {
     const berth_place_problem *problem = search->problem;
     double scale = search->best_value < INFINITY ? search->best_value : search->lower_bound;
     if (!(scale > 0)) return 0;
     berth_arena *scratch = berth_arena_create_child(search->arena);
     const berth_place_since since = berth_place_now(search);
-    weigher w = weigher_create(scratch, problem, copies);
+    weigher w = weigher_create(scratch, problem, copies, able);
     uint64_t work = 1 + ((uint64_t)problem->node_count + problem->edge_count) / (copies ? 5 : 16);
+    work += (uint64_t)problem->node_count * w.memory->limit_count / 16;
     double best = 0, looked = 0;
     (void)step_towards(&w, 1);  // without weights: each node somewhere
     for (uint32_t i = 0; i < MOST_STEPS && !berth_place_spent(search, work); ++i) {
@@ -274,15 +295,16 @@ static double climb(berth_place_search *search, double share, bool copies) {
         if (best < looked * (1 + LEAST_GAIN)) break;
         looked = best;
     }
-    berth_place_bound(search, best * (1 - ROUNDING));
+    double proven = best * (1 - ROUNDING);
+    berth_place_bound(search, able ? fmin(proven, search->best_value) : proven);
     berth_arena_destroy(scratch);
     return best;
 }
 
-void berth_place__path_loads_bound(berth_place_search *search, double share) {
-    double best = climb(search, share / 2, false);
+void berth_place__path_loads_bound(berth_place_search *search, double share, const bool *able) {
+    double best = climb(search, share / 2, able, false);
     // Copies need longer, and are looked at where the bound is not far below what others prove. Those
     // over direct links cost less.
     if (search->problem->direct_ms || best < LEAST_HOPE * search->lower_bound) return;
-    (void)climb(search, share / 2, true);
+    (void)climb(search, share / 2, able, true);
 }

@@ -11,6 +11,10 @@
 // weights the passes forwards and backwards over the graph give (Nesterov 2005). Every step's weights
 // are a bound by themselves, so it does not matter for correctness how far the steps come.
 //
+// Memory is a limit on what of the nodes is on a kind, so that the choice is no longer each node's own:
+// bytes get prices (memory_limits.h), which keep the sum a bound, and what is left out of a device that
+// would exceed it goes where it costs least.
+//
 // Then once more with copies, where no value goes straight between devices. With x(v, k) of node v on
 // kind k, an edge from u to v takes at least the sum over k of transfer(u, k) |x(u, k) - x(v, k)| on a
 // path, and the links of kind k have to write and to read at least transfer(u, k) times the largest
@@ -24,6 +28,8 @@
 
 // Raises search->lower_bound where it can; uses `share` of what is left of the running strategy's budget
 // at most, and ends where steps gain little. O((nodes + edges) * kinds) a step.
-void berth_place__path_loads_bound(berth_place_search *search, double share);
+//   able: [node_count * kind_count] where the nodes of every placement better than the best are; NULL =
+//         anywhere
+void berth_place__path_loads_bound(berth_place_search *search, double share, const bool *able);
 
 #endif  // BERTH_PLANNER_SOLVE_BOUNDS_PATH_LOADS_H_

@@ -106,7 +106,8 @@ static void prove(berth_place_search *search, berth_arena *scratch) {
     for (uint32_t v = 0; v < problem->node_count; ++v) {
         fastest[v] = INFINITY;
         for (uint32_t d = 0; d < problem->device_count; ++d)
-            if (pin_of(problem, v) == BERTH_PLACE_NONE || pin_of(problem, v) == d)
+            if ((pin_of(problem, v) == BERTH_PLACE_NONE || pin_of(problem, v) == d) &&
+                berth_place_has_room(problem, problem->group[v], problem->device_kind[d]))
                 fastest[v] = fmin(fastest[v], time_on(problem, v, d));
     }
     double bound = search->options->objective == BERTH_PLACE_LATENCY

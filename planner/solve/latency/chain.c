@@ -78,7 +78,9 @@ static void find_times(berth_arena *scratch, chain *c) {
     for (uint32_t v = 0; v < problem->node_count; ++v) {
         c->plain_time[v] = c->least_time[v] = INFINITY;
         for (uint32_t k = 0; k < problem->kind_count; ++k) {
-            if (problem->kinds[k].device_count == 0) continue;
+            if (problem->kinds[k].device_count == 0 ||
+                !berth_place_has_room(problem, problem->group[v], k))
+                continue;
             c->least_time[v] = fmin(c->least_time[v], time_on(c, v, k));
             if (problem->kinds[k].concurrent)
                 c->plain_time[v] = fmin(c->plain_time[v], time_on(c, v, k));

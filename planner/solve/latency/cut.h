@@ -20,8 +20,8 @@ typedef struct berth_solve__latency_cut {
     const berth_place_problem *problem;
     uint32_t kind;
     uint32_t vertex_count, arc_count;
-    double *group_time;   // [group_count] sum of the times on the kind
-    double *group_bytes;  // [group_count]
+    double *group_time;         // [group_count] sum of the times on the kind
+    const double *group_bytes;  // [group_count]
     // To be set before berth_solve__latency_cut_value:
     uint8_t *side;     // [group_count] berth_solve__side
     uint8_t *needs;    // [edge_count] bit 0: the source inside needs the target inside; bit 1: the

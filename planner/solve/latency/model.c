@@ -21,7 +21,8 @@ double berth_solve__random_unit(uint64_t *state) {
 static double smallest_time(const berth_place_problem *problem, uint32_t node) {
     double least = INFINITY;
     for (uint32_t k = 0; k < problem->kind_count; ++k)
-        if (problem->kinds[k].device_count > 0)
+        if (problem->kinds[k].device_count > 0 &&
+            berth_place_has_room(problem, problem->group[node], k))
             least = fmin(least, problem->time[(size_t)node * problem->kind_count + k]);
     return least;
 }
@@ -41,12 +42,12 @@ static void find_fits(berth_solve__latency *latency) {
     const berth_place_problem *problem = latency->problem;
     for (uint32_t g = 0; g < problem->group_count; ++g) {
         bool *fits = latency->fits + (size_t)g * problem->device_count;
-        for (uint32_t d = 0; d < problem->device_count; ++d) fits[d] = true;
+        for (uint32_t d = 0; d < problem->device_count; ++d)
+            fits[d] = berth_place_has_room(problem, g, problem->device_kind[d]);
         for (uint32_t i = problem->group_start[g]; i < problem->group_start[g + 1]; ++i) {
             uint32_t node = problem->group_nodes[i];
             const double *time = problem->time + (size_t)node * problem->kind_count;
             uint32_t pin = problem->pin ? problem->pin[node] : BERTH_PLACE_NONE;
-            latency->group_bytes[g] += problem->size_bytes[node];
             for (uint32_t d = 0; d < problem->device_count; ++d)
                 if (isinf(time[problem->device_kind[d]]) || (pin != BERTH_PLACE_NONE && pin != d))
                     fits[d] = false;
@@ -66,7 +67,7 @@ berth_solve__latency *berth_solve__latency_create(berth_arena *arena,
     latency->count = berth_arena_new_array(arena, uint32_t, devices);
     latency->tail = berth_arena_new_array(arena, double, nodes);
     latency->fits = berth_arena_new_array(arena, bool, (size_t)groups *devices);
-    latency->group_bytes = berth_arena_new_array(arena, double, groups);
+    latency->group_bytes = problem->group_bytes;
     latency->done = berth_arena_new_array(arena, double, nodes);
     latency->critical = berth_arena_new_array(arena, uint32_t, nodes);
     latency->changes = berth_arena_new_array(arena, berth_solve__latency_change, groups);

@@ -19,15 +19,16 @@ typedef struct berth_solve__latency_change {
 // Arrays are arena memory; thread-compatible. Times in the problem's unit.
 typedef struct berth_solve__latency {
     const berth_place_problem *problem;
-    bool *single;         // [device_count] holds one subgraph (its kind is not concurrent)
-    uint32_t *device;     // [node_count] the assignment; all nodes of a group agree
-    double *free_bytes;   // [device_count] negative while a move is under way only
-    uint32_t *count;      // [device_count] nodes there
-    uint32_t placed;      // nodes on a device
-    double *tail;         // [node_count] longest path from the start of the node, each node at
-                          // its smallest time
-    bool *fits;           // [group_count * device_count] supported and pins kept
-    double *group_bytes;  // [group_count]
+    bool *single;        // [device_count] holds one subgraph (its kind is not concurrent)
+    uint32_t *device;    // [node_count] the assignment; all nodes of a group agree
+    double *free_bytes;  // [device_count] negative while a move is under way only
+    uint32_t *count;     // [device_count] nodes there
+    uint32_t placed;     // nodes on a device
+    double *tail;        // [node_count] longest path from the start of the node, each node at
+                         // its smallest time
+    bool *fits;          // [group_count * device_count] supported, pins kept, room in an empty
+                         // device
+    const double *group_bytes;  // [group_count] the problem's
     // The last value:
     double *done;        // [node_count]
     uint32_t *critical;  // [node_count] predecessor (or member's) that decided, or NONE

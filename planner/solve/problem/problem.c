@@ -88,6 +88,9 @@ static berth_status build_groups(berth_arena *arena, berth_place_problem *proble
     for (uint32_t g = 0; g < problem->group_count; ++g)
         problem->group_start[g] = problem->group_start[g + 1];
     problem->group_start[problem->group_count] = n;
+    problem->group_bytes = berth_arena_new_array(arena, double, problem->group_count);
+    for (uint32_t v = 0; v < n; ++v)
+        problem->group_bytes[problem->group[v]] += problem->size_bytes[v];
     return BERTH_OK;
 }
 
@@ -291,6 +294,11 @@ berth_status berth_place_problem_finish(berth_arena *arena, berth_place_problem 
     berth_status status = berth_arena_try(arena, finish_body, &call);
     berth_arena_destroy(call.scratch);
     return status;
+}
+
+bool berth_place_has_room(const berth_place_problem *problem, uint32_t group, uint32_t kind) {
+    // Sizes may be fractions; the check (evaluate.c) allows their sums as much.
+    return problem->group_bytes[group] <= problem->kinds[kind].capacity_bytes * (1 + 1e-12);
 }
 
 double berth_place_direct_kinds(const berth_place_problem *problem, uint32_t node,

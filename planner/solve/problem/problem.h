@@ -104,6 +104,7 @@ typedef struct berth_place_problem {
     uint32_t *topological;  // [node_count] nodes, predecessors first; ties by index
     uint32_t *group_start;  // [group_count + 1] into group_nodes
     uint32_t *group_nodes;  // [node_count] in order of index
+    double *group_bytes;    // [group_count]
 } berth_place_problem;
 
 // Checks what the caller filled in (all pointers in `arena`), drops repeated edges and builds the
@@ -113,6 +114,9 @@ typedef struct berth_place_problem {
 //   BERTH_PLACE_FIGURE_LIMIT; OUT_OF_MEMORY
 BERTH_MUST_USE berth_status berth_place_problem_finish(berth_arena *arena,
                                                        berth_place_problem *problem);
+
+// Whether a device of the kind holds the group when nothing else is there.
+bool berth_place_has_room(const berth_place_problem *problem, uint32_t group, uint32_t kind);
 
 // Time to move the node's output straight from one device to another; INFINITY = no such link.
 double berth_place_direct(const berth_place_problem *problem, uint32_t node, uint32_t from,

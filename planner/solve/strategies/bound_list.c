@@ -10,6 +10,7 @@
 #include "planner/solve/bounds/list_bound.h"
 #include "planner/solve/bounds/list_joins.h"
 #include "planner/solve/bounds/load_bound.h"
+#include "planner/solve/bounds/memory_limits.h"
 #include "planner/solve/bounds/path_loads.h"
 #include "planner/solve/strategies/strategies.h"
 
@@ -25,7 +26,9 @@ typedef struct bounder {
     bool *able;       // [group_count * place_count] before any target
     double *weights;  // [weight_count * kind_count] ways to weigh the kinds
     uint32_t weight_count;
-    double *sorted;  // [node_count]
+    berth_place__memory *memory;
+    bool *able_kinds;  // [node_count * kind_count]
+    double *sorted;    // [node_count]
     double heads[MOST_CUTS + 1], tails[MOST_CUTS + 1];
 } bounder;
 
@@ -127,8 +130,17 @@ static bool forbid_late(bounder *b, double end) {
     return changed;
 }
 
-// Whether it is certain that no schedule ends by then.
-static bool is_impossible(bounder *b, double end) {
+static void find_able_kinds(bounder *b) {
+    uint32_t kinds = b->problem->kind_count;
+    memset(b->able_kinds, false, (size_t)b->problem->node_count * kinds);
+    for (uint32_t v = 0; v < b->problem->node_count; ++v)
+        for (uint32_t d = 0; d < b->paths->place_count; ++d)
+            if (*able_at(b, v, d)) b->able_kinds[(size_t)v * kinds + b->paths->kind[d]] = true;
+}
+
+// Whether some way is too long to end by then, or the memory too small for what is too slow elsewhere. Leaves
+// what is able to be where.
+static bool is_out_of_reach(bounder *b, double end) {
     uint64_t pairs =
         (uint64_t)(b->problem->node_count + b->problem->edge_count) * b->paths->place_count;
     if (b->paths->joins) pairs += berth_place__joins_work(b->paths->joins) / 4;
@@ -139,7 +151,13 @@ static bool is_impossible(bounder *b, double end) {
         if (berth_place__paths_bound(b->paths) > end * (1 + ROUNDING)) return true;
         if (!forbid_late(b, end)) break;
     }
-    return has_overflow(b, end);
+    find_able_kinds(b);
+    return berth_place__memory_exceeded(b->memory, b->able_kinds);
+}
+
+// Whether it is certain that no schedule ends by then.
+static bool is_impossible(bounder *b, double end) {
+    return is_out_of_reach(b, end) || has_overflow(b, end);
 }
 
 // By halving what is left between the bound and the best value.
@@ -187,7 +205,6 @@ static bool applies(const berth_place_problem *problem, const berth_place_option
 static berth_status run(berth_place_search *search) {
     if (search->best_value == INFINITY) BERTH_TRY(berth_place__heft.run(search));
     if (search->best_value == INFINITY) return BERTH_OK;
-    if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE);
     berth_arena *scratch = berth_arena_create_child(search->arena);
     bounder b = {.search = search, .problem = search->problem};
     b.paths = berth_place__paths_create(scratch, search->problem, false);
@@ -195,7 +212,15 @@ static berth_status run(berth_place_search *search) {
     b.able = berth_arena_copy(scratch, b.paths->able,
                               (size_t)search->problem->group_count * b.paths->place_count);
     b.sorted = berth_arena_new_array(scratch, double, search->problem->node_count);
+    b.memory = berth_place__memory_create(scratch, search->problem);
+    b.able_kinds = berth_arena_new_array(
+        scratch, bool, (size_t)search->problem->node_count * search->problem->kind_count);
     choose_weights(scratch, &b);
+    if (search->round == 0) {
+        (void)is_out_of_reach(&b, search->best_value * (1 - BERTH_PLACE_EQUAL));
+        find_able_kinds(&b);
+        berth_place__path_loads_bound(search, PATH_LOADS_SHARE, b.able_kinds);
+    }
     raise_targets(&b);
     berth_arena_destroy(scratch);
     return BERTH_OK;
