@@ -153,6 +153,11 @@ bool berth_target_is_cores(const berth_target *target) {
            (berth_device_kind_is_gpu(target->kind) && target->subgroup_size == 1);
 }
 
+bool berth_target_has_groups(const berth_target *target) {
+    return berth_device_kind_is_gpu(target->kind) &&
+           (target->kind != BERTH_DEVICE_OPENCL || !berth_target_is_cores(target));
+}
+
 uint32_t berth_target_max_bindings(const berth_target *target) {
     int64_t most = target->max_bindings;
     return most > 0 && most < BERTH_TARGET_MAX_BINDINGS ? (uint32_t)most

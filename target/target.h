@@ -130,6 +130,9 @@ typedef struct berth_target {
 // Processor cores, behind whichever interface: what runs at once are cores, and no work items run in
 // step beside each other.
 bool berth_target_is_cores(const berth_target *target);
+// A device whose kernels are work-groups of several work items: GPUs, and processor cores behind Vulkan, where a
+// subgroup is a vector. Behind OpenCL cores run register tiles, one work item at a time.
+bool berth_target_has_groups(const berth_target *target);
 // Most buffers that one kernel takes: what the target says, at most BERTH_TARGET_MAX_BINDINGS.
 uint32_t berth_target_max_bindings(const berth_target *target);
 bool berth_target_has_feature(const berth_target *target, const char *feature);

@@ -20,6 +20,7 @@
 #ifndef BERTH_COMPILER_LOWER_CONTEXT_H_
 #define BERTH_COMPILER_LOWER_CONTEXT_H_
 
+#include "compiler/lower/attention.h"
 #include "compiler/schedule/linear.h"
 #include "ir/graph/graph.h"
 #include "ir/graph/op_params.h"
@@ -81,10 +82,11 @@ typedef struct berth_lower {
     BERTH_VEC(berth_lower_sink) sinks;
     BERTH_VEC(berth_lower_frame) frames;
     BERTH_VEC(berth_lower_memo) memo;
-    BERTH_VEC(berth_range) ranges;   // per variable
-    BERTH_VEC(berth_var) lane_vars;  // loops of a dimension that is padded to its blocks
-    int inlined;                     // operations being inlined into each other now
-    berth_expr valid;                // inside the logical extents; 0 = always
+    BERTH_VEC(berth_range) ranges;       // per variable
+    BERTH_VEC(berth_var) lane_vars;      // loops of a dimension that is padded to its blocks
+    const berth_attention **attentions;  // per operation: what it ends, lowered as one; NULL = none
+    int inlined;                         // operations being inlined into each other now
+    berth_expr valid;                    // inside the logical extents; 0 = always
 } berth_lower;
 
 // ---- context.c: values, loops, stores -----------------------------------------------------------

@@ -58,6 +58,7 @@ BERTH_LOWER_ELEMENT_(resize)
 BERTH_LOWER_ELEMENT_(grid_sample)
 // matmul.c, linear_algebra.c
 BERTH_LOWER_NEST_(matmul)
+void berth_lower__attention(berth_lower *c, const berth_op *op, const berth_attention *attention);
 BERTH_LOWER_ELEMENT_(matmul_sum)
 BERTH_LOWER_NEST_(gemm)
 BERTH_LOWER_ELEMENT_(gemm_sum)

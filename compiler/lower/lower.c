@@ -324,6 +324,18 @@ static void find_inside(job *j) {
     }
 }
 
+// Products whose left side is a softmax of a product's rows: all of it in the loops of the last.
+static void find_attentions(job *j) {
+    berth_lower *c = &j->c;
+    uint32_t *uses = berth_graph_count_uses(c->graph, c->scratch);
+    for (uint32_t i = 0; i < j->op_count; ++i) {
+        berth_attention found;
+        if (!berth_attention_find(c->module, c->graph, uses, j->ops[i], &found)) continue;
+        c->attentions[j->ops[i]] = berth_arena_copy(c->scratch, &found, sizeof(found));
+        j->inside[found.scores] = j->inside[found.softmax] = true;
+    }
+}
+
 // The status returned is the context's `failure`.
 static berth_status run(job *j) {
     berth_lower *c = &j->c;
@@ -333,6 +345,8 @@ static berth_status run(job *j) {
     j->done = berth_arena_new_array(c->scratch, bool, j->result_count + 1);
     j->memo = berth_arena_new_array(c->scratch, int8_t, c->graph->values.count + 1);
     j->inside = berth_arena_new_array(c->scratch, bool, c->graph->ops.count + 1);
+    c->attentions =
+        berth_arena_new_array(c->scratch, const berth_attention *, c->graph->ops.count + 1);
     if (j->op_count > most_ops)
         return c->failure = berth_status_make(BERTH_UNSUPPORTED,
                                               "a primitive function of %u operations; at most %d",
@@ -342,6 +356,7 @@ static berth_status run(job *j) {
         check_op(c, &c->graph->ops.data[j->ops[i]]);
     if (c->failure) return c->failure;
     find_inside(j);
+    find_attentions(j);
     berth_vec_push(c->scratch, &c->frames, (berth_lower_frame){.kind = BERTH_LOWER_FRAME_PLAIN});
     for (uint32_t i = 0; i < j->op_count && !c->failure; ++i)
         if (is_nest(j, &c->graph->ops.data[j->ops[i]])) lower_nest(j, i);

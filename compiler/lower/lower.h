@@ -4,8 +4,8 @@
 // A *primitive* function (attribute "primitive" = 1, made by passes/fuse.c) is what becomes one
 // tensor function: at most one operation with the reduction trait (the anchor), with elementwise
 // and injective operations before and after it; a product whose elements a product of one column reads
-// is no anchor but computed where it is read. Its parameters and results become the tensor
-// function's buffers, in order, with their layouts; operations inside are inlined: the value of an
+// is no anchor but computed where it is read, as are the operations of an attention
+// (compiler/lower/attention.h). Its parameters and results become the tensor function's buffers, in order, with their layouts; operations inside are inlined: the value of an
 // inner operation at an index is an expression of values of its operands at other indices.
 #ifndef BERTH_COMPILER_LOWER_LOWER_H_
 #define BERTH_COMPILER_LOWER_LOWER_H_

@@ -92,6 +92,11 @@ static void product_nest(berth_lower *c, const berth_op *op, const char *const *
 }
 
 void berth_lower__matmul(berth_lower *c, const berth_op *op) {
+    const berth_attention *attention = c->attentions[op - c->graph->ops.data];
+    if (attention) {
+        berth_lower__attention(c, op, attention);
+        return;
+    }
     product p = describe(c, op, 0, 1);
     if (c->failure) return;
     const char *names[BERTH_MAX_RANK];

@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "compiler/lower/attention.h"
 #include "compiler/lower/lower.h"
+#include "compiler/passes/attention.h"
 #include "compiler/passes/bindings.h"
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
@@ -33,6 +35,8 @@ typedef struct fuser {
     uint32_t *uses;          // per value
     berth_op_id *only_user;  // per value: an operation that uses it, the only one where uses is 1
     uint32_t *group_of;      // per op; BERTH_NONE = not grouped
+    berth_op_id
+        *attention;  // per op: the product that ends the attention of which it is; BERTH_NONE
     BERTH_VEC(group) groups;
 } fuser;
 
@@ -147,9 +151,8 @@ static bool computed_inside(const fuser *f, const berth_op *op, const group *g) 
     return f->small && g->sum_first && berth_lower_has_sum(op);
 }
 
-// Whether a kernel of the group, of another one (or NULL) and of `id` after both binds no more buffers
-// than its device takes, beside those that lowering may add.
-static bool bindings_suffice(const fuser *f, const group *g, const group *other, berth_op_id id) {
+// What a kernel with operation `id` may bind, less what lowering may add.
+static uint32_t most_bindings(const fuser *f, berth_op_id id) {
     enum { added = 2 };  // workspace of a reduction's parts
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     uint32_t device = f->target
@@ -158,8 +161,16 @@ static bool bindings_suffice(const fuser *f, const group *g, const group *other,
     uint32_t most = device == BERTH_NO_INDEX
                         ? berth_bindings_least(f->target)
                         : berth_target_max_bindings(f->target->devices[device].target);
+    return most > added ? most - added : 0;
+}
+
+// Whether a kernel of the group, of another one (or NULL) and of `id` after both binds no more buffers
+// than its device takes, beside those that lowering may add.
+static bool bindings_suffice(const fuser *f, const group *g, const group *other, berth_op_id id) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    uint32_t most = most_bindings(f, id);
     berth_op_id ops[2 * max_group_ops + 1];
-    uint32_t count = 0, upper = added;
+    uint32_t count = 0, upper = 0;
     const group *all[] = {g, other};
     for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); ++k)
         for (uint32_t i = 0; all[k] && i < all[k]->ops.count; ++i)
@@ -167,7 +178,7 @@ static bool bindings_suffice(const fuser *f, const group *g, const group *other,
     ops[count++] = id;
     for (uint32_t i = 0; i < count; ++i) upper += graph->ops.data[ops[i]].input_count;
     if (upper + graph->ops.data[id].output_count <= most) return true;
-    return berth_bindings_of(f->module, graph, ops, count) + added <= most;
+    return berth_bindings_of(f->module, graph, ops, count) <= most;
 }
 
 // Whether op may join the group that makes operand `value`.
@@ -304,15 +315,50 @@ static void assign(fuser *f, berth_op_id id) {
     f->group_of[id] = best;
 }
 
+// ---- attention ----------------------------------------------------------------------------------
+
+// Marks what one kernel computes of it.
+static void find_attention(fuser *f, berth_op_id id) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    berth_attention found;
+    if (!berth_attention_find(f->module, graph, f->uses, id, &found)) return;
+    for (uint32_t i = 0; i < found.count; ++i)
+        if (graph->ops.data[found.ops[i]].device != graph->ops.data[id].device ||
+            f->attention[found.ops[i]] != BERTH_NONE)
+            return;
+    bool binds =
+        berth_bindings_of(f->module, graph, found.ops, found.count) <= most_bindings(f, id);
+    if (!binds || !berth_attention_pays(f->module, graph, f->target, &found)) return;
+    for (uint32_t i = 0; i < found.count; ++i) f->attention[found.ops[i]] = id;
+}
+
+// An operation of an attention: all of it is one group, which operations after it may join.
+static void assign_attention(fuser *f, berth_op_id id) {
+    berth_op_id last = f->attention[id];
+    uint32_t into = f->group_of[last];
+    if (into == BERTH_NONE) {
+        group fresh = {.has_reduction = true};
+        berth_vec_push(f->scratch, &f->groups, fresh);
+        into = f->group_of[last] = f->groups.count - 1;
+    }
+    berth_vec_push(f->scratch, &f->groups.data[into].ops, id);
+    f->group_of[id] = into;
+}
+
 // ---- moving a group into its function -----------------------------------------------------------
 
 static const char *group_name(const fuser *f, const group *g, uint32_t index) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     berth_strbuf name = berth_strbuf_make(f->scratch);
     berth_strbuf_addf(&name, "k%u", index);
-    for (uint32_t i = 0; i < g->ops.count && i < 4; ++i)
-        berth_strbuf_addf(&name, "_%s",
-                          berth_op_facts_get(graph->ops.data[g->ops.data[i]].kind)->name);
+    for (uint32_t i = 0, words = 0; i < g->ops.count && words < 4; ++i) {
+        berth_op_id id = g->ops.data[i];
+        bool attends = f->attention[id] != BERTH_NONE;
+        if (attends && f->attention[id] != id) continue;  // all of it has one name
+        const char *word = berth_op_facts_get(graph->ops.data[id].kind)->name;
+        berth_strbuf_addf(&name, "_%s", attends ? "attention" : word);
+        words++;
+    }
     return berth_strbuf_text(&name);
 }
 
@@ -372,6 +418,8 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_mu
     memset(f.only_user, 0xff, graph->values.count * sizeof(*f.only_user));
     f.group_of = berth_arena_new_array(f.scratch, uint32_t, graph->ops.count);
     memset(f.group_of, 0xff, graph->ops.count * sizeof(*f.group_of));
+    f.attention = berth_arena_new_array(f.scratch, berth_op_id, graph->ops.count);
+    memset(f.attention, 0xff, graph->ops.count * sizeof(*f.attention));
     const berth_region *root = &graph->regions.data[0];
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
@@ -382,8 +430,14 @@ berth_status berth_fuse(berth_module *module, berth_func_id main, const berth_mu
         for (uint32_t k = 0; k < op->input_count; ++k)
             if (op->inputs[k] != BERTH_NONE) f.only_user[op->inputs[k]] = root->ops.data[i];
     }
-    for (uint32_t i = 0; i < root->ops.count; ++i)
-        if (groupable(&graph->ops.data[root->ops.data[i]])) assign(&f, root->ops.data[i]);
+    for (uint32_t i = 0; fuse && i < root->ops.count; ++i) find_attention(&f, root->ops.data[i]);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        berth_op_id id = root->ops.data[i];
+        if (f.attention[id] != BERTH_NONE)
+            assign_attention(&f, id);
+        else if (groupable(&graph->ops.data[id]))
+            assign(&f, id);
+    }
     berth_outliner outliner = berth_outliner_make(module, main, f.scratch, berth_bindings_literal);
     for (uint32_t i = 0; i < f.groups.count; ++i)
         if (f.groups.data[i].ops.count) move_group(&f, &outliner, i);

@@ -1,6 +1,7 @@
 // Sums and rows of a work-group: see work_groups.h.
 #include <string.h>
 
+#include "compiler/schedule/group_own.h"
 #include "compiler/schedule/tensorize.h"
 #include "compiler/schedule/work_groups.h"
 
@@ -29,6 +30,7 @@ typedef struct group_loop {
     int count;
     group_sum sums[MOST_REDUCTIONS];
     int sum_count;
+    bool own;  // iterations work alone, with loops of their own
 } group_loop;
 
 typedef struct group_plan {
@@ -42,7 +44,9 @@ typedef struct group_plan {
     int64_t sum_bytes;  // of all sums, for a work-item
     int64_t longest;    // loop of the body
     bool has_sum, in_order;
-    bool across;  // neighbours along the nest's last loop are neighbours in memory
+    bool has_own;        // loops whose iterations have loops of their own
+    int loops_together;  // around what is looked at: loops that all work-items run
+    bool across;         // neighbours along the nest's last loop are neighbours in memory
     int64_t items;
     bool together;  // the last elements of a sum by an instruction, where there is one for it
     berth_var item;
@@ -109,21 +113,6 @@ static bool parse_sum(const berth_tfn *fn, berth_stmt store, group_sum *out) {
     return known && (is_load_of(fn, value->a, node->buf) || is_load_of(fn, value->b, node->buf));
 }
 
-// Every iteration writes an element of its own: each loop's variable is an index.
-static bool is_own_element(const berth_tfn *fn, const berth_nest *loops, berth_stmt store) {
-    const berth_stmt_node *node = &fn->stmts.data[store];
-    const berth_expr *indices = berth_tfn_store_indices(fn, store);
-    for (int l = 0; l < loops->count; ++l) {
-        bool found = loops->loops[l].extent == 1;
-        for (uint32_t i = 0; i < node->index_count && !found; ++i) {
-            const berth_expr_node *index = &fn->exprs.data[indices[i]];
-            found = index->kind == BERTH_EXPR_VAR && index->var == loops->loops[l].var;
-        }
-        if (!found) return false;
-    }
-    return true;
-}
-
 static bool flatten(const berth_tfn *fn, berth_stmt stmt, group_loop *loop) {
     const berth_stmt_node *node = &fn->stmts.data[stmt];
     if (node->kind == BERTH_STMT_SEQ) {
@@ -153,15 +142,7 @@ static bool is_free_of(group_plan *p, const group_loop *loop, int at) {
     return true;
 }
 
-static bool parse_loop(group_plan *p, berth_stmt stmt, group_loop *loop) {
-    memset(loop, 0, sizeof(*loop));
-    loop->extent = 1;
-    if (!berth_nest_parse(p->fn, stmt, &loop->nest)) return false;
-    for (int i = 0; i < loop->nest.count; ++i) {
-        const berth_nest_loop *one = &loop->nest.loops[i];
-        if (one->extent <= 0 || one->extent > INT32_MAX / loop->extent) return false;
-        loop->extent *= one->extent;
-    }
+static bool parse_statements(group_plan *p, group_loop *loop) {
     if (!flatten(p->fn, loop->nest.body, loop)) return false;
     for (int i = 0; i < loop->count; ++i) {
         const berth_stmt_node node = p->fn->stmts.data[loop->body[i]];
@@ -171,11 +152,26 @@ static bool parse_loop(group_plan *p, berth_stmt stmt, group_loop *loop) {
             if (loop->sum_count == MOST_REDUCTIONS ||
                 !parse_sum(p->fn, loop->body[i], &loop->sums[loop->sum_count++]))
                 return false;
-        } else if (!is_own_element(p->fn, &loop->nest, loop->body[i])) {
+        } else if (!berth_group_own__is_own_element(p->fn, &loop->nest, loop->body[i])) {
             return false;
         }
     }
     return true;
+}
+
+static bool parse_loop(group_plan *p, berth_stmt stmt, group_loop *loop) {
+    memset(loop, 0, sizeof(*loop));
+    loop->extent = 1;
+    if (!berth_nest_parse(p->fn, stmt, &loop->nest)) return false;
+    for (int i = 0; i < loop->nest.count; ++i) {
+        const berth_nest_loop *one = &loop->nest.loops[i];
+        if (one->extent <= 0 || one->extent > INT32_MAX / loop->extent) return false;
+        loop->extent *= one->extent;
+    }
+    if (parse_statements(p, loop)) return true;
+    loop->count = loop->sum_count = 0;
+    loop->own = berth_group_own__is_independent(p->fn, &loop->nest);
+    return loop->own;
 }
 
 // Whether neighbours along a loop are neighbours in memory, in all that is read inside of `loop`.
@@ -202,10 +198,18 @@ static bool note_buffer(group_plan *p, berth_buf buf) {
     return true;
 }
 
+static bool is_counted(const berth_tfn *fn, const berth_stmt_node *loop) {
+    int64_t extent = 0;
+    return loop->loop_kind == BERTH_LOOP_SERIAL &&
+           berth_tfn_const_value(fn, loop->value, &extent) && extent > 0;
+}
+
 static bool examine_loop(group_plan *p, berth_stmt stmt) {
     group_loop loop;
     if (!parse_loop(p, stmt, &loop)) return false;
     if (loop.extent > p->longest) p->longest = loop.extent;
+    p->has_own |= loop.own;
+    if (loop.own) return true;
     p->has_sum |= loop.sum_count > 0;
     for (int i = 0; i < loop.sum_count; ++i)
         p->sum_bytes += (int64_t)berth_dtype_size_bytes(p->fn->bufs.data[loop.sums[i].acc].dtype);
@@ -214,7 +218,8 @@ static bool examine_loop(group_plan *p, berth_stmt stmt) {
     return true;
 }
 
-// True: every statement has a form for a group. What comes once is computed by every work-item.
+// True: every statement has a form for a group. What comes once is computed by every work-item; a loop whose body has
+// such statements is run by all of them together.
 static bool examine(group_plan *p, berth_stmt stmt) {
     const berth_stmt_node node = p->fn->stmts.data[stmt];
     switch (node.kind) {
@@ -224,8 +229,14 @@ static bool examine(group_plan *p, berth_stmt stmt) {
         return true;
     case BERTH_STMT_ALLOC: return note_buffer(p, node.buf);
     case BERTH_STMT_LET: return true;
-    case BERTH_STMT_STORE: return !p->is_array[node.buf];
-    case BERTH_STMT_FOR: return examine_loop(p, stmt);
+    case BERTH_STMT_STORE:
+        return p->is_scalar[node.buf] || (!p->is_array[node.buf] && p->loops_together == 0);
+    case BERTH_STMT_FOR:
+        if (examine_loop(p, stmt)) return true;
+        p->loops_together++;
+        bool fits = is_counted(p->fn, &node) && examine(p, node.body);
+        p->loops_together--;
+        return fits;
     default: return false;
     }
 }
@@ -335,6 +346,7 @@ static berth_stmt iteration(group_plan *p, const group_loop *loop, berth_expr at
         map[one->var] = value;
         inner *= one->extent;
     }
+    if (loop->own) return berth_tfn_substitute_stmt(fn, loop->nest.body, map, map_count);
     acc_query query = {loop->sums, loop->sum_count};
     berth_stmt made[MOST_STATEMENTS];
     for (int i = 0, sum = 0; i < loop->count; ++i) {
@@ -349,10 +361,26 @@ static berth_stmt iteration(group_plan *p, const group_loop *loop, berth_expr at
     return berth_tfn_seq(fn, made, (uint32_t)loop->count);
 }
 
+static void emit_all(group_plan *p, berth_stmt stmt);
+
+// A loop that all work-items run together.
+static void emit_together(group_plan *p, const berth_stmt_node *loop) {
+    berth_tfn *fn = p->fn;
+    uint32_t first = p->out.count;
+    emit_all(p, loop->body);
+    berth_stmt body = berth_tfn_seq(fn, p->out.data + first, p->out.count - first);
+    p->out.count = first;
+    emit(p, berth_tfn_for(fn, loop->var, loop->value, BERTH_LOOP_SERIAL, body));
+}
+
 static void emit_loop(group_plan *p, berth_stmt stmt) {
     berth_tfn *fn = p->fn;
     group_loop loop;
-    if (!parse_loop(p, stmt, &loop)) return;  // examine() has seen that it is one
+    const berth_stmt_node node = fn->stmts.data[stmt];
+    if (!parse_loop(p, stmt, &loop)) {  // examine() has seen what it is
+        emit_together(p, &node);
+        return;
+    }
     for (int i = 0; i < loop.sum_count; ++i) begin_sum(p, &loop.sums[i]);
     berth_var step = berth_tfn_var(fn, "step");
     berth_expr at = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, step),
@@ -417,7 +445,8 @@ static int64_t group_bytes(const group_plan *p, int64_t items) {
 static int64_t work_items(const group_plan *p, const berth_local_tile_limits *limits) {
     int64_t items = 1;
     int64_t most = p->longest >= 64 * MOST_ITEMS ? 4 * MOST_ITEMS : MOST_ITEMS;
-    while (items < 32 || (items < most && items * 8 < p->longest)) items *= 2;
+    int64_t turns = p->has_own ? 1 : 8;  // of a work-item, at most where there are enough of these
+    while (items < 32 || (items < most && items * turns < p->longest)) items *= 2;
     if (p->columns > 1) items = 8;
     while (items * p->columns > limits->group_size && items > 1) items /= 2;
     while (items > 32 && group_bytes(p, items) > limits->local_memory_bytes) items /= 2;
@@ -427,7 +456,7 @@ static int64_t work_items(const group_plan *p, const berth_local_tile_limits *li
 // Where terms do not lie one after another but columns do, a group takes as many of these as lie in a line of memory.
 static int64_t wanted_columns(const group_plan *p, const berth_local_tile_limits *limits) {
     int64_t columns = 32;
-    if (p->in_order || !p->across || p->array_bytes > 0) return 1;
+    if (p->in_order || !p->across || p->has_own || p->array_bytes > 0) return 1;
     while (columns > 1 && (columns > p->nest->loops[p->nest->count - 1].extent ||
                            2 * columns > limits->group_size))
         columns /= 2;
@@ -440,6 +469,7 @@ static bool pays(const group_plan *p, const berth_local_tile_limits *limits) {
     int64_t rows = 1, units = limits->compute_units > 0 ? limits->compute_units : 16;
     for (int i = 0; i < p->nest->count; ++i) rows *= p->nest->loops[i].extent;
     if (rows < p->fn->whole_results) rows = p->fn->whole_results;
+    if (p->has_own && p->array_bytes > 0) return p->longest >= LEAST_SUM;
     return p->has_sum && p->longest >= LEAST_SUM &&
            (p->in_order || rows < units * ITEMS_FOR_A_UNIT);
 }

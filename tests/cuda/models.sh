@@ -27,6 +27,16 @@ compile() {
   done
 }
 
+cat >"$work/attention.txt" <<'END'
+module "attention of a row and of rows, in one kernel each"
+graph @main(%q: f16[1,8,1,64], %r: f32[1,2,50,64], %k: f16[1,8,64,700], %v: f16[1,8,700,64], %l: f32[1,2,64,80],
+    %w: f32[1,2,80,64]) {
+  %s = matmul(%q, %k): f16[1,8,1,700] %p = softmax(%s): f16[1,8,1,700] %y = matmul(%p, %v): f16[1,8,1,64]
+  %t = matmul(%r, %l): f32[1,2,50,80] %o = softmax(%t): f32[1,2,50,80] %z = matmul(%o, %w): f32[1,2,50,64]
+  return %y, %z
+}
+END
+compile attention "$work/attention.txt"
 compile digits examples/digits/digits.onnx --dim batch=16
 for name in mnist light_squeezenet light_shufflenet light_inception_v1 light_resnet50 super_resolution rfb320 tfl_helloworld; do
   model=$(find ../shared/models/$name -name '*.onnx' 2>/dev/null | sort | head -1)

@@ -272,6 +272,65 @@ static void parameter_as_result(builder *b) {
     berth_graph_set_results(b->module, b->function, results, 2);
 }
 
+// relu(softmax(tanh(q k^T) + mask) v): queries and keys that are no whole blocks.
+static void attend(builder *b, int64_t queries, int64_t keys) {
+    int64_t q[4] = {2, 3, queries, 12}, k[4] = {2, 1, keys, 12}, v[4] = {2, 1, keys, 9};
+    int64_t mask[4] = {2, 3, queries, keys}, perm[4] = {0, 1, 3, 2};
+    berth_value_id moved = param(b, 4, k);
+    berth_value_id inputs[2] = {param(b, 4, q),
+                                apply_ints(b, BERTH_OP_TRANSPOSE, &moved, 1, "perm", perm, 4)};
+    berth_value_id scores = apply(b, BERTH_OP_MATMUL, inputs, 2);
+    inputs[1] = apply(b, BERTH_OP_TANH, &scores, 1);
+    inputs[0] = param(b, 4, mask);
+    inputs[0] = apply(b, BERTH_OP_ADD, inputs, 2);
+    inputs[0] = apply(b, BERTH_OP_SOFTMAX, inputs, 1);
+    inputs[1] = param(b, 4, v);
+    inputs[0] = apply(b, BERTH_OP_MATMUL, inputs, 2);
+    inputs[0] = apply(b, BERTH_OP_RELU, inputs, 1);
+    berth_graph_set_results(b->module, b->function, inputs, 1);
+}
+
+static void attention_of_a_row(builder *b) {
+    attend(b, 1, 600);
+}
+
+static void attention_of_rows(builder *b) {
+    attend(b, 21, 150);
+}
+
+// The weights are a result, too: they are made before.
+static void attention_that_shows_its_weights(builder *b) {
+    int64_t dims[2] = {5, 5};
+    berth_value_id inputs[2] = {param(b, 2, dims), param(b, 2, dims)};
+    berth_value_id product = apply(b, BERTH_OP_MATMUL, inputs, 2);
+    inputs[0] = apply(b, BERTH_OP_SOFTMAX, &product, 1);
+    berth_value_id results[2] = {inputs[0], apply(b, BERTH_OP_MATMUL, inputs, 2)};
+    berth_graph_set_results(b->module, b->function, results, 2);
+}
+
+// On devices with work-groups and without.
+static void check_attention(const berth_target *target) {
+    void (*const makes[])(builder *) = {attention_of_a_row, attention_of_rows};
+    for (size_t i = 0; i < sizeof(makes) / sizeof(makes[0]); ++i) {
+        berth_arena *arena = NULL;
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+        builder b = {.module = berth_module_create(arena, "fusion"), .random = 1};
+        b.function = berth_graph_create(b.module, "primitive", 0);
+        makes[i](&b);
+        cr_assert_null(b.failure);
+        const char *problem = compare_function(b.module, b.function, NULL, target, 5, 2e-6, arena);
+        cr_expect_null(problem, "%zu: %s", i, problem);
+        berth_arena_destroy(arena);
+    }
+}
+
+Test(lower_fusion, attention_in_one_kernel) {
+    with_target("cpu", check_attention);
+    with_target("opencl -subgroup_size=32", check_attention);
+    with_target("vulkan -features=subgroup_arithmetic", check_attention);
+    with_target("cuda -arch=sm_80", check_attention);
+}
+
 Test(lower_fusion, kernel_counts) {
     static const struct {
         const char *name;
@@ -280,6 +339,9 @@ Test(lower_fusion, kernel_counts) {
     } rows[] = {{"conv, residual, relu", conv_residual_relu, 1},
                 {"softmax of a product", softmax_of_product, 2},
                 {"value and epilogue", value_and_epilogue, 1},
+                {"attention of a row", attention_of_a_row, 1},
+                {"attention of rows", attention_of_rows, 1},
+                {"attention that shows its weights", attention_that_shows_its_weights, 3},
                 {"parameter as a result", parameter_as_result, 2}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         berth_arena *arena = NULL;
