@@ -314,3 +314,17 @@ berth_status berth_vm_family_member(const berth_vm_body *body, const berth_vm_fa
         BERTH_TRY(finish_program(&m, variant->program, arena, &out_variant->program));
     return berth_vm_variant_verify(body, out_variant);
 }
+
+bool berth_vm_family_shares_code(const berth_program *a, const berth_program *b) {
+    if (a->devices != b->devices || a->queues != b->queues || a->executables != b->executables ||
+        a->constants != b->constants || a->kernel_count != b->kernel_count)
+        return false;
+    for (uint32_t i = 0; i < a->kernel_count; ++i)
+        if (a->kernels[i].scratch_bytes != b->kernels[i].scratch_bytes) return false;
+    for (uint32_t i = 0; i < a->constant_count; ++i) {
+        const berth_program_tensor *x = &a->tensors[a->constants[i].tensor];
+        const berth_program_tensor *y = &b->tensors[b->constants[i].tensor];
+        if (x->offset_bytes != y->offset_bytes || x->size_bytes != y->size_bytes) return false;
+    }
+    return true;
+}

@@ -104,4 +104,8 @@ BERTH_MUST_USE berth_status berth_vm_family_member(const berth_vm_body *body,
                                                    const int64_t *values, berth_arena *arena,
                                                    berth_vm_variant *out_variant);
 
+// Whether two programs are members of one family (or one is the family's variant), and what is loaded of one does
+// for the other: kernels need as much scratch, and constants lie where they do.
+bool berth_vm_family_shares_code(const berth_program *a, const berth_program *b);
+
 #endif  // BERTH_ARTIFACT_FAMILY_H_

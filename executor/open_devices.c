@@ -50,6 +50,7 @@ static berth_status open_device(berth_open_devices *devices, const berth_program
 typedef struct session_job {
     berth_open_devices *devices;
     const berth_program *program;
+    berth_session *base;
     berth_arena *scratch;
     berth_session **out_session;
 } session_job;
@@ -61,8 +62,10 @@ static berth_status open_session(void *user) {
         berth_arena_new_array(job->scratch, berth_session_binding, program->device_count + 1);
     berth_session_options options = {.bindings = bindings,
                                      .workspaces = &job->devices->workspaces,
-                                     .profile = job->devices->profile};
-    for (uint32_t d = 0; d < program->device_count; ++d) {
+                                     .profile = job->devices->profile,
+                                     .base = job->base,
+                                     .verified = job->devices->verified};
+    for (uint32_t d = 0; d < program->device_count && !job->base; ++d) {
         if (!berth_executor__is_used(program, d)) continue;
         berth_session_binding *binding = &bindings[options.binding_count++];
         *binding = (berth_session_binding){.name = program->devices[d].name};
@@ -78,8 +81,9 @@ static berth_status open_in_scratch(void *user) {
 }
 
 berth_status berth_open_devices_session(berth_open_devices *devices, const berth_program *program,
-                                        berth_arena *scratch, berth_session **out_session) {
-    session_job job = {devices, program, scratch, out_session};
+                                        berth_session *base, berth_arena *scratch,
+                                        berth_session **out_session) {
+    session_job job = {devices, program, base, scratch, out_session};
     *out_session = NULL;
     return berth_arena_try(devices->arena, open_in_scratch, &job);
 }

@@ -18,16 +18,18 @@ typedef struct berth_open_devices {
     uint32_t thread_count;     // of processors; 0 = all cores
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
     bool profile;              // sessions record when their steps ran
+    bool verified;             // programs have passed berth_program_verify
     berth_open_device *first;
     berth_workspaces workspaces;  // of all sessions
 } berth_open_devices;
 
 // Opens a session of the program on these devices, of whose sessions one may run at a time; devices that it needs and that are not open yet are
-// opened. `scratch` is needed for the time of the call. Not inside berth_arena_try of either arena.
+// opened. `base`: with whom it shares code and constants, NULL = nobody (berth_session_options.base).
+// `scratch` is needed for the time of the call. Not inside berth_arena_try of either arena.
 // Errors: those of berth_session_open and of devices.
 BERTH_MUST_USE berth_status berth_open_devices_session(berth_open_devices *devices,
                                                        const berth_program *program,
-                                                       berth_arena *scratch,
+                                                       berth_session *base, berth_arena *scratch,
                                                        berth_session **out_session);
 void berth_open_devices_close(berth_open_devices *devices);
 

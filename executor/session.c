@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "artifact/family.h"
 #include "base/str.h"
 #include "executor/session_private.h"
 
@@ -49,9 +50,9 @@ static berth_status make_lock(berth_session *session) {
 berth_status berth_session_open(berth_allocator allocator, const berth_program *program,
                                 const berth_session_options *options, berth_session **out_session) {
     *out_session = NULL;
-    BERTH_TRY(berth_program_verify(program));
     berth_session_options given = {0};
     if (options) given = *options;
+    if (!given.verified) BERTH_TRY(berth_program_verify(program));
     if (program->vm)
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "opening \"%s\": it needs the virtual machine, that is "
@@ -66,7 +67,7 @@ berth_status berth_session_open(berth_allocator allocator, const berth_program *
     if (!given.base)
         return berth_executor__open_first(allocator, program, &given, 0, NULL, BERTH_OK,
                                           out_session);
-    if (given.base->whole != program)
+    if (given.base->whole != program && !berth_vm_family_shares_code(given.base->whole, program))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "opening \"%s\": the session that it shares with is of another "
                                  "program",

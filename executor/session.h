@@ -43,9 +43,11 @@ typedef struct berth_session_options {
     bool profile;           // record when each step ran (about 0.1 us per step on cpu)
     const berth_caller_threads *threads;  // cpu: instead of a pool; NULL = a pool
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
-    // An open session of the same program, whose devices, threads, code and constants this one uses
-    // too: bindings, threads and profile are then that one's. It closes after this one. NULL = none.
+    // An open session of the same program, or of one with the same code (berth_vm_family_shares_code), whose
+    // devices, threads, code and constants this one uses too: bindings, threads and profile are then that one's.
+    // It closes after this one. NULL = none.
     berth_session *base;
+    bool verified;  // the program has passed berth_program_verify, and has not changed since
     // Where its workspace is taken from, of sessions that never run at the same time; they outlive it. NULL = it
     // has its own.
     struct berth_workspaces *workspaces;

@@ -2,38 +2,22 @@
 
 #include <string.h>
 
-#include "artifact/family.h"
 #include "artifact/program.h"
 #include "base/str.h"
 #include "executor/open_devices.h"
 #include "executor/vm_grown.h"
+#include "executor/vm_shapes.h"
 #include "executor/vm_states.h"
-
-// A variant that ran, or none of whose program was needed yet.
-typedef struct opened {
-    berth_session *session;
-    berth_tensor *room;  // of a run: inputs and outputs of its program
-} opened;
-
-// A member of a family that ran. The latest ones are kept, the last used one first.
-typedef struct shaped {
-    struct shaped *next;
-    uint32_t family;
-    int64_t values[BERTH_FAMILY_VARIABLES];
-    berth_arena *arena;
-    berth_vm_variant variant;
-    opened opened;
-} shaped;
-
-// With a program, and with results alone, of which every piece of a decoder's counting has one per length.
-enum { most_shaped = 64, most_shaped_results = 256 };
 
 struct berth_vm_runner {
     berth_arena *arena;
-    shaped *shaped;
+    berth_vm_shapes shapes;
     const berth_program *program;
     berth_open_devices devices;
-    opened *variants;  // per variant
+    berth_vm_opened *variants;  // per variant
+    uint32_t *piece_variants,
+        *first_variant;  // variants by piece; per piece where its own begin, and the end
+    uint32_t *piece_families, *first_family;  // the same of families
     berth_vm_runner_report report;
     berth_vm_states states;  // its program NULL: none are kept
     berth_vm_watch watch;
@@ -99,13 +83,12 @@ static berth_status say_lack(void *user) {
 }
 
 // UINT32_MAX: there is none.
-static uint32_t find_variant(const berth_vm_body *vm, uint32_t piece, const berth_tensor *inputs) {
+static uint32_t find_variant(const berth_vm_runner *r, uint32_t piece, const berth_tensor *inputs) {
+    const berth_vm_body *vm = r->program->vm;
     uint32_t input_count = berth_vm_piece_at(vm->code, piece)->input_count;
-    for (uint32_t i = 0; i < vm->variant_count; ++i) {
-        if (vm->variants[i].piece != piece) continue;
-        if (!variant_fits(&vm->variants[i], input_count, inputs)) continue;
-        return i;
-    }
+    for (uint32_t i = r->first_variant[piece]; i < r->first_variant[piece + 1]; ++i)
+        if (variant_fits(&vm->variants[r->piece_variants[i]], input_count, inputs))
+            return r->piece_variants[i];
     return UINT32_MAX;
 }
 
@@ -120,7 +103,7 @@ typedef struct open_job {
     berth_vm_runner *runner;
     berth_arena *arena;
     const berth_program *program;
-    opened *opened;
+    berth_vm_opened *opened;
 } open_job;
 
 static berth_status make_room(void *user) {
@@ -130,111 +113,94 @@ static berth_status make_room(void *user) {
     return BERTH_OK;
 }
 
-// Of a program that was not opened before. `arena` is that of the room.
+// Of a program that was not opened before. `arena` is that of the room, `base` (or NULL) whose code it shares.
 static berth_status open_program(berth_vm_runner *r, const berth_program *program,
-                                 berth_arena *arena, opened *o) {
+                                 berth_session *base, berth_arena *arena, berth_vm_opened *o) {
     open_job job = {r, arena, program, o};
     berth_arena *scratch = NULL;
     if (!o->room) BERTH_TRY(berth_arena_try(arena, make_room, &job));
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &scratch));
-    berth_status status = berth_open_devices_session(&r->devices, program, scratch, &o->session);
+    berth_status status =
+        berth_open_devices_session(&r->devices, program, base, scratch, &o->session);
     berth_arena_destroy(scratch);
     if (!status) r->report.opened_count++;
     return status;
 }
 
-static void close_shaped(shaped *s) {
-    berth_session_close(s->opened.session);
-    berth_arena_destroy(s->arena);
-    berth_free(berth_allocator_system(), s, sizeof(*s));
-}
-
 typedef struct member_job {
     const berth_vm_body *vm;
-    shaped *made;
+    berth_vm_shape *made;
 } member_job;
 
 static berth_status make_member(void *user) {
     const member_job *job = user;
-    shaped *made = job->made;
+    berth_vm_shape *made = job->made;
     return berth_vm_family_member(job->vm, &job->vm->families[made->family], made->values,
                                   made->arena, &made->variant);
 }
 
-static berth_status open_shaped(berth_vm_runner *r, shaped *made) {
+static berth_status open_shape(berth_vm_runner *r, berth_vm_shape *made) {
     member_job job = {r->program->vm, made};
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &made->arena));
     BERTH_TRY(berth_arena_try(made->arena, make_member, &job));
-    if (!made->variant.program) return BERTH_OK;  // it has results
-    return open_program(r, made->variant.program, made->arena, &made->opened);
-}
-
-// Of a list with one of them too many, at most.
-static void drop_last_shaped(berth_vm_runner *r) {
-    uint32_t left[2] = {most_shaped_results, most_shaped};
-    for (shaped **at = &r->shaped; *at; at = &(*at)->next) {
-        if (left[(*at)->variant.program != NULL]--) continue;
-        shaped *last = *at;
-        *at = last->next;
-        close_shaped(last);
-        return;
-    }
+    const berth_program *program = made->variant.program;
+    if (!program) return BERTH_OK;  // it has results
+    return open_program(r, program, berth_vm_shapes_base(&r->shapes, made->family, program),
+                        made->arena, &made->opened);
 }
 
 // That of the family for these values: as it was opened before, or opened now.
-static berth_status take_shaped(berth_vm_runner *r, uint32_t family, const int64_t *values) {
-    size_t bytes = r->program->vm->families[family].header->variable_count * sizeof(*values);
-    shaped *found = NULL;
-    for (shaped **at = &r->shaped; *at && !found; at = found ? at : &(*at)->next) {
-        if ((*at)->family != family || memcmp((*at)->values, values, bytes) != 0) continue;
-        found = *at;
-        *at = found->next;
+static berth_status take_shape(berth_vm_runner *r, uint32_t family, const int64_t *values,
+                               berth_vm_shape **out_shape) {
+    *out_shape = berth_vm_shapes_find(&r->shapes, family, values);
+    if (*out_shape) return BERTH_OK;
+    berth_vm_shape *made = berth_calloc(berth_allocator_system(), 1, sizeof(*made));
+    if (!made) return berth_status_oom();
+    made->family = family;
+    memcpy(made->values, values, sizeof(made->values));
+    berth_status status = open_shape(r, made);
+    if (status) {
+        berth_vm_shape_close(made);
+        return status;
     }
-    const bool is_new = !found;
-    if (is_new) {
-        found = berth_calloc(berth_allocator_system(), 1, sizeof(*found));
-        if (!found) return berth_status_oom();
-        found->family = family;
-        memcpy(found->values, values, bytes);
-        berth_status status = open_shaped(r, found);
-        if (status) {
-            close_shaped(found);
-            return status;
-        }
-    }
-    found->next = r->shaped;
-    r->shaped = found;
-    if (is_new) drop_last_shaped(r);
+    berth_vm_shapes_add(&r->shapes, made);
+    *out_shape = made;
     return BERTH_OK;
 }
 
 // What a run goes on with.
 typedef struct chosen {
     const berth_vm_variant *variant;
-    opened *opened;
+    berth_vm_opened *opened;
 } chosen;
+
+// Of a family. No variant: none of them has a member for the inputs.
+static berth_status choose_member(berth_vm_runner *r, uint32_t piece, const berth_tensor *inputs,
+                                  chosen *out) {
+    const berth_vm_body *vm = r->program->vm;
+    uint32_t input_count = berth_vm_piece_at(vm->code, piece)->input_count;
+    for (uint32_t i = r->first_family[piece]; i < r->first_family[piece + 1]; ++i) {
+        int64_t values[BERTH_FAMILY_VARIABLES] = {0};
+        berth_vm_shape *taken = NULL;
+        const uint32_t family = r->piece_families[i];
+        if (!berth_vm_family_holds(&vm->families[family], inputs, values)) continue;
+        BERTH_TRY(take_shape(r, family, values, &taken));
+        *out = (chosen){&taken->variant, &taken->opened};
+        if (variant_fits(out->variant, input_count, inputs)) return BERTH_OK;
+    }
+    out->variant = NULL;
+    return BERTH_OK;
+}
 
 static berth_status choose(berth_vm_runner *r, uint32_t piece, const berth_tensor *inputs,
                            chosen *out) {
-    const berth_vm_body *vm = r->program->vm;
-    uint32_t index = find_variant(vm, piece, inputs);
-    if (index != UINT32_MAX) {
-        *out = (chosen){&vm->variants[index], &r->variants[index]};
-        if (!out->variant->program || out->opened->session) return BERTH_OK;
-        return open_program(r, out->variant->program, r->arena, out->opened);
-    }
-    uint32_t input_count = berth_vm_piece_at(vm->code, piece)->input_count;
-    for (uint32_t i = 0; i < vm->family_count; ++i) {
-        int64_t values[BERTH_FAMILY_VARIABLES];
-        const berth_vm_family *family = &vm->families[i];
-        if (vm->variants[family->variant].piece != piece ||
-            !berth_vm_family_holds(family, inputs, values))
-            continue;
-        BERTH_TRY(take_shaped(r, i, values));
-        *out = (chosen){&r->shaped->variant, &r->shaped->opened};
-        if (variant_fits(out->variant, input_count, inputs)) return BERTH_OK;
-    }
-    return refuse(r, piece, inputs);
+    BERTH_TRY(choose_member(r, piece, inputs, out));
+    if (out->variant) return BERTH_OK;
+    uint32_t index = find_variant(r, piece, inputs);
+    if (index == UINT32_MAX) return refuse(r, piece, inputs);
+    *out = (chosen){&r->program->vm->variants[index], &r->variants[index]};
+    if (!out->variant->program || out->opened->session) return BERTH_OK;
+    return open_program(r, out->variant->program, NULL, r->arena, out->opened);
 }
 
 static bool continues(const berth_program *program, uint32_t input) {
@@ -392,9 +358,36 @@ const berth_vm_runner_report *berth_vm_runner_get_report(const berth_vm_runner *
 
 // ---- opening ------------------------------------------------------------------------------------
 
-static berth_status make_variants(void *user) {
+// Numbers 0 .. count, of the pieces `piece_of(i)`, in the order of pieces.
+static void sort_by_piece(const berth_vm_runner *r, uint32_t count,
+                          uint32_t (*piece_of)(const berth_vm_body *vm, uint32_t index),
+                          uint32_t **out_sorted, uint32_t **out_first) {
+    const berth_vm_body *vm = r->program->vm;
+    const uint32_t pieces = vm->code->segment_count + vm->code->host_operation_count;
+    uint32_t *first = berth_arena_new_array(r->arena, uint32_t, pieces + 2);
+    uint32_t *sorted = berth_arena_new_array(r->arena, uint32_t, count + 1);
+    for (uint32_t i = 0; i < count; ++i) first[piece_of(vm, i) + 2]++;
+    for (uint32_t p = 2; p < pieces + 2; ++p) first[p] += first[p - 1];
+    for (uint32_t i = 0; i < count; ++i) sorted[first[piece_of(vm, i) + 1]++] = i;
+    *out_sorted = sorted;
+    *out_first = first;
+}
+
+static uint32_t piece_of_variant(const berth_vm_body *vm, uint32_t index) {
+    return vm->variants[index].piece;
+}
+
+static uint32_t piece_of_family(const berth_vm_body *vm, uint32_t index) {
+    return vm->variants[vm->families[index].variant].piece;
+}
+
+static berth_status make_lists(void *user) {
     berth_vm_runner *r = user;
-    r->variants = berth_arena_new_array(r->arena, opened, r->program->vm->variant_count + 1);
+    const berth_vm_body *vm = r->program->vm;
+    r->variants = berth_arena_new_array(r->arena, berth_vm_opened, vm->variant_count + 1);
+    r->shapes.firsts = berth_arena_new_array(r->arena, berth_vm_shape *, vm->family_count + 1);
+    sort_by_piece(r, vm->variant_count, piece_of_variant, &r->piece_variants, &r->first_variant);
+    sort_by_piece(r, vm->family_count, piece_of_family, &r->piece_families, &r->first_family);
     return BERTH_OK;
 }
 
@@ -414,12 +407,13 @@ berth_status berth_vm_runner_open(const berth_program *program,
     atomic_init(&r->cancelled, 0);
     r->program = program;
     berth_status status = berth_arena_create(allocator, &r->arena);
-    if (!status) status = berth_arena_try(r->arena, make_variants, r);
+    if (!status) status = berth_arena_try(r->arena, make_lists, r);
     if (status) {
         berth_vm_runner_close(r);
         return status;
     }
     r->devices.arena = r->arena;
+    r->devices.verified = true;  // with the program's, and when a member is made
     if (options) r->devices.thread_count = options->thread_count;
     if (options) r->devices.cache_folder = options->cache_folder;
     *out_runner = r;
@@ -431,10 +425,7 @@ void berth_vm_runner_close(berth_vm_runner *runner) {
     berth_vm_states_close(&runner->states);
     for (uint32_t i = 0; runner->variants && i < runner->program->vm->variant_count; ++i)
         berth_session_close(runner->variants[i].session);
-    for (shaped *next; runner->shaped; runner->shaped = next) {
-        next = runner->shaped->next;
-        close_shaped(runner->shaped);
-    }
+    berth_vm_shapes_close(&runner->shapes);
     berth_open_devices_close(&runner->devices);
     berth_arena_destroy(runner->arena);
     berth_free(berth_allocator_system(), runner, sizeof(*runner));

@@ -125,7 +125,7 @@ static berth_status compile_in(segment_job *job) {
     job->program = result.program;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job->made->arena));
     BERTH_TRY(berth_arena_try(job->made->arena, keep_program, job));
-    BERTH_TRY(berth_open_devices_session(&s->devices, job->made->program, job->arena,
+    BERTH_TRY(berth_open_devices_session(&s->devices, job->made->program, NULL, job->arena,
                                          &job->made->session));
     s->report.kernel_count += job->program->kernel_count;
     return BERTH_OK;

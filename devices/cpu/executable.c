@@ -70,7 +70,7 @@ static void choose_threads(cpu_kernel *found, const berth_program_kernel *kernel
     double memory_ns = kernel->bytes / SERIAL_BYTES_PER_NS;
     if (memory_ns > estimate_ns) estimate_ns = memory_ns;
     bool known = estimate_ns > 0;
-    found->serial = kernel->groups[0] == 1 || (known && estimate_ns < SERIAL_LIMIT_NS);
+    found->serial = known && estimate_ns < SERIAL_LIMIT_NS;
     if (!found->serial && known && estimate_ns < TRIAL_LIMIT_NS) found->trials_left = TRIAL_COUNT;
     found->least_ns = INT64_MAX;
     double fast_ns = kernel->flops / FAST_FLOPS_PER_NS + kernel->bytes / FAST_BYTES_PER_NS;

@@ -1,36 +1,82 @@
 // Command lists on the cpu device: a row of steps with the addresses that their kernels get, so that a run
-// looks at no buffer any more.
+// looks at no buffer any more. A list has the kernels of its executables as they were loaded, to learn by itself
+// how many threads each pays for: sessions that share an executable have other sizes.
+#include <string.h>
+
 #include "devices/cpu/cpu.h"
 
 typedef struct ready_step {
     const berth_command *command;  // of a copy, fill or host call; NULL = a kernel:
-    cpu_executable *executable;
-    uint32_t kernel;
+    cpu_kernel *kernel;
     uint32_t groups;
     void **buffers;
     const int64_t *constants;
 } ready_step;
 
+// The kernels of an executable.
+typedef struct own_kernels {
+    struct own_kernels *next;
+    const cpu_executable *executable;
+    uint32_t count;
+    cpu_kernel kernels[];
+} own_kernels;
+
 typedef struct ready_list {
     size_t size_bytes;  // of the whole allocation
     uint32_t count;
+    own_kernels *kernels;  // the one used last first
     const berth_command *commands;
     void **buffers;  // of all steps, after them
     ready_step steps[];
 } ready_list;
 
-static berth_status make_step(const berth_command *command, void **buffers, ready_step *step) {
+static size_t own_bytes(uint32_t kernel_count) {
+    return sizeof(own_kernels) + kernel_count * sizeof(cpu_kernel);
+}
+
+static berth_status own_kernel(ready_list *ready, const cpu_executable *executable, uint32_t kernel,
+                               cpu_kernel **out_kernel) {
+    own_kernels **at = &ready->kernels;
+    while (*at && (*at)->executable != executable) at = &(*at)->next;
+    own_kernels *own = *at;
+    if (own) {
+        *at = own->next;
+    } else {
+        own = berth_alloc(executable->base.device->allocator, own_bytes(executable->kernel_count));
+        if (!own) return berth_status_oom();
+        own->executable = executable;
+        own->count = executable->kernel_count;
+        memcpy(own->kernels, executable->kernels, own->count * sizeof(cpu_kernel));
+    }
+    own->next = ready->kernels;
+    ready->kernels = own;
+    *out_kernel = &own->kernels[kernel];
+    return BERTH_OK;
+}
+
+static berth_status make_step(ready_list *ready, const berth_command *command, void **buffers,
+                              ready_step *step) {
     if (command->kind != BERTH_COMMAND_DISPATCH) {
         step->command = command;
         return BERTH_OK;
     }
+    cpu_kernel *kernel = NULL;
     BERTH_TRY(berth_cpu__check_grid(command));
-    *step = (ready_step){.executable = (cpu_executable *)command->dispatch.executable,
-                         .kernel = command->dispatch.kernel,
+    BERTH_TRY(own_kernel(ready, (const cpu_executable *)command->dispatch.executable,
+                         command->dispatch.kernel, &kernel));
+    *step = (ready_step){.kernel = kernel,
                          .groups = command->dispatch.groups[0],
                          .buffers = buffers,
                          .constants = command->dispatch.constants};
     return BERTH_OK;
+}
+
+static void free_list(berth_allocator allocator, ready_list *ready) {
+    for (own_kernels *next; ready->kernels; ready->kernels = next) {
+        next = ready->kernels->next;
+        berth_free(allocator, ready->kernels, own_bytes(ready->kernels->count));
+    }
+    berth_free(allocator, ready, ready->size_bytes);
 }
 
 berth_status berth_cpu__list_prepare(berth_command_list *list) {
@@ -48,9 +94,9 @@ berth_status berth_cpu__list_prepare(berth_command_list *list) {
     ready->buffers = (void **)((unsigned char *)ready + step_bytes);
     void **buffers = ready->buffers;
     for (uint32_t i = 0; i < ready->count; ++i) {
-        berth_status status = make_step(&list->commands[i], buffers, &ready->steps[i]);
+        berth_status status = make_step(ready, &list->commands[i], buffers, &ready->steps[i]);
         if (status) {
-            berth_free(list->device->allocator, ready, size_bytes);
+            free_list(list->device->allocator, ready);
             const char *label = list->commands[i].label;
             return label ? berth_status_prefix(status, "%s", label) : status;
         }
@@ -73,8 +119,7 @@ void berth_cpu__list_update(berth_command_list *list) {
 }
 
 void berth_cpu__list_destroy(berth_command_list *list) {
-    ready_list *ready = list->prepared;
-    berth_free(list->device->allocator, ready, ready->size_bytes);
+    free_list(list->device->allocator, list->prepared);
 }
 
 berth_status berth_cpu__list_run(berth_device *base, berth_start_order *order,
@@ -86,8 +131,8 @@ berth_status berth_cpu__list_run(berth_device *base, berth_start_order *order,
         if (step->command)
             BERTH_TRY(berth_host_queue_run_commands(base, NULL, step->command, 1, NULL));
         else
-            berth_cpu__run_kernel((cpu_device *)base, &step->executable->kernels[step->kernel],
-                                  step->buffers, step->constants, step->groups);
+            berth_cpu__run_kernel((cpu_device *)base, step->kernel, step->buffers, step->constants,
+                                  step->groups);
     }
     return BERTH_OK;
 }

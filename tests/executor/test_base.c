@@ -4,6 +4,7 @@
 #include <string.h>
 #include <threads.h>
 
+#include "artifact/family.h"
 #include "executor/session.h"
 #include "tests/check.h"
 #include "tests/executor/program_builder.h"
@@ -102,6 +103,52 @@ Test(base, only_of_the_same_program) {
                                     &(berth_session_options){.base = first}, &second),
                  BERTH_INVALID_ARGUMENT, "another program");
     berth_session_close(first);
+}
+
+// What a family's member is: the same lists but for those with sizes. It needs no code, devices and constants of
+// its own where kernels want as much scratch and constants lie where they did, and else is refused.
+Test(base, of_a_program_with_the_same_code) {
+    static const berth_session_binding binding = {.name = "cpu:1", .ordinal = 0};
+    const berth_session_options options = {.bindings = &binding, .binding_count = 1};
+    const berth_program *program = make_affine("cpu");
+    berth_program member = *program;
+    berth_program_kernel *kernels = berth_arena_copy(
+        arena, program->kernels, program->kernel_count * sizeof(*program->kernels));
+    berth_program_tensor *tensors = berth_arena_copy(
+        arena, program->tensors, program->tensor_count * sizeof(*program->tensors));
+    member.kernels = kernels;
+    member.tensors = tensors;
+    berth_session *first = NULL, *second = NULL;
+    assert_ok(berth_session_open(berth_allocator_system(), program, &options, &first));
+    const berth_session_options shares = {.base = first};
+    assert_ok(berth_session_open(berth_allocator_system(), &member, &shares, &second));
+    berth_session_report report;
+    berth_session_get_report(second, &report);
+    cr_assert_eq(report.devices[1].borrowed_bytes, 4 * count);
+    run_many(second);
+    berth_session_close(second);
+    kernels[0].scratch_bytes += 64;
+    assert_fails(berth_session_open(berth_allocator_system(), &member, &shares, &second),
+                 BERTH_INVALID_ARGUMENT, "another program");
+    kernels[0].scratch_bytes -= 64;
+    tensors[program->constants[0].tensor].offset_bytes += 64;
+    cr_assert(!berth_vm_family_shares_code(program, &member));
+    berth_session_close(first);
+}
+
+// What was verified before is not verified again: a rule that it breaks is not noticed.
+Test(base, a_program_is_verified_once) {
+    static const berth_session_binding binding = {.name = "cpu:1", .ordinal = 0};
+    berth_session_options options = {.bindings = &binding, .binding_count = 1};
+    berth_program broken = *make_affine("cpu");
+    berth_session *session = NULL;
+    broken.placement_count = 1;
+    broken.placements = &(berth_program_placement){.node = NULL};
+    assert_fails(berth_session_open(berth_allocator_system(), &broken, &options, &session),
+                 BERTH_INVALID_ARGUMENT, "placements[0]");
+    options.verified = true;
+    assert_ok(berth_session_open(berth_allocator_system(), &broken, &options, &session));
+    berth_session_close(session);
 }
 
 // Only the sharing session's allocations fail; the other works on.
