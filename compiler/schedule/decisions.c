@@ -188,7 +188,8 @@ int64_t berth_decide(berth_tfn *fn, berth_decision which, int64_t chosen, int64_
 void berth_decisions_restart(berth_tfn *fn) {
     berth_nest_decisions *nest = current(fn);
     if (!nest) return;
-    nest->made &= 1u << BERTH_DECISION_FORM;
+    nest->made &=
+        1u << BERTH_DECISION_FORM | 1u << BERTH_DECISION_PARTS;  // decided before all forms
     nest->wrong = NULL;
 }
 

@@ -183,7 +183,8 @@ bool berth_local__analyse(berth_local_plan *p) {
     berth_dtype dtype = p->fn->bufs.data[p->reduction.acc].dtype;
     const berth_expr_node *init = &p->fn->exprs.data[p->reduction.init];
     bool constant = init->kind == BERTH_EXPR_INT || init->kind == BERTH_EXPR_FLOAT;
-    if ((dtype != BERTH_DTYPE_F32 && dtype != BERTH_DTYPE_I32) || !constant) return false;
+    // Sums of 16-bit values are f32, of 8-bit ones i32: what is left has 32 or 64 bits.
+    if (berth_dtype_size_bytes(dtype) < 4 || !constant) return false;
     if (p->reduction.epilogue_count == 0 || !classify(p)) return false;
     while (fuse_columns(p)) continue;
     return p->rows.extent >= 2 && p->sum.extent >= 4;
@@ -213,11 +214,17 @@ static int64_t choose_depth(int64_t sum, int64_t wanted) {
     return best;
 }
 
+// Languages have vectors of 32-bit elements (and of narrower ones, which are no sums).
+uint16_t berth_local__most_lanes(const berth_local_plan *p, const berth_local_tile_limits *limits) {
+    berth_dtype dtype = p->fn->bufs.data[p->reduction.acc].dtype;
+    return dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32 ? limits->lanes : 1;
+}
+
 static void choose_lanes(berth_local_plan *p, const berth_local_tile_limits *limits) {
     berth_nest_loop *last = &p->columns.loops[p->columns.count - 1];
-    int64_t lanes = limits->lanes;
+    int64_t lanes = berth_local__most_lanes(p, limits);
     while (lanes > 1 && ceil_div(last->extent, lanes) * lanes * 3 > last->extent * 4) lanes /= 2;
-    lanes = berth_decide(p->fn, BERTH_DECISION_LANES, lanes, 1, limits->lanes,
+    lanes = berth_decide(p->fn, BERTH_DECISION_LANES, lanes, 1, berth_local__most_lanes(p, limits),
                          "vectors that a work-item computes with");
     if (lanes & (lanes - 1)) {
         berth_decision_wrong(p->fn, BERTH_DECISION_LANES, "vectors have a power of two of lanes");
@@ -245,7 +252,9 @@ static void choose_group(berth_local_plan *p, const berth_local_tile_limits *lim
 
 static int64_t local_bytes(const berth_local_plan *p) {
     int64_t rows = p->local_y * p->tile_rows, columns = p->local_x * p->lanes;
-    return 4 * (rows * (p->depth + 1) + p->depth * columns);
+    berth_dtype dtype = p->fn->bufs.data[p->reduction.acc].dtype;
+    int64_t element_bytes = (int64_t)berth_dtype_size_bytes(dtype);
+    return element_bytes * (rows * (p->depth + 1) + p->depth * columns);
 }
 
 static bool choose_sizes(berth_local_plan *p, const berth_local_tile_limits *limits) {

@@ -56,6 +56,8 @@ bool berth_local__is_ragged(const berth_local_plan *p);  // vectors at the end a
 
 // Fills reduction, row_value, column_value and the loops of fn and nest; false: the nest has no such form.
 bool berth_local__analyse(berth_local_plan *p);
+// Lanes of the vectors that sums of the plan's type may have.
+uint16_t berth_local__most_lanes(const berth_local_plan *p, const berth_local_tile_limits *limits);
 // The grid around what one group does: group_y, group_x, and the batch along z. 0: refused.
 berth_stmt berth_local__groups(berth_local_plan *p, berth_stmt group, int64_t rows,
                                int64_t columns);

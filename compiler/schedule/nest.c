@@ -333,7 +333,10 @@ static bool is_several(const berth_tfn *fn, berth_stmt_node node) {
     if (node.kind != BERTH_STMT_SEQ) return false;
     for (uint32_t i = 0; i < node.count; ++i) {
         const berth_stmt_node *part = &fn->stmts.data[fn->lists.data[node.first + i]];
-        if (part->kind != BERTH_STMT_FOR || part->loop_kind != BERTH_LOOP_PARALLEL) return false;
+        bool grid =
+            part->loop_kind == BERTH_LOOP_PARALLEL ||
+            (part->loop_kind >= BERTH_LOOP_GROUP_X && part->loop_kind <= BERTH_LOOP_GROUP_Z);
+        if (part->kind != BERTH_STMT_FOR || !grid) return false;
     }
     return true;
 }

@@ -4,11 +4,16 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/work_groups.h"
 
-static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
+static berth_stmt choose_form(berth_tfn *fn, const berth_nest *nest, const void *user) {
     const berth_local_tile_limits *limits = user;
     berth_stmt tiled = 0;
     if (berth_decide_form(fn, BERTH_FORM_MATRIX_TILE)) tiled = berth_matrix_tile(fn, nest, limits);
-    return tiled ? tiled : berth_gpu__schedule_nest(fn, nest, limits);
+    return tiled ? tiled : berth_gpu__choose_form(fn, nest, limits);
+}
+
+static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits) {
+    berth_stmt split = berth_split_sum(fn, nest, limits, choose_form, limits);
+    return split ? split : choose_form(fn, nest, limits);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {

@@ -32,7 +32,7 @@ static const struct {
                   {BERTH_FORM_LINES, berth_cpu__lines},
                   {BERTH_FORM_ROW_LANES, berth_cpu__row_lanes}};
 
-static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
+static berth_stmt choose_form(berth_tfn *fn, const berth_nest *nest, const void *user) {
     const opencl_facts *facts = user;
     berth_stmt scheduled = 0;
     if (facts->on_cores && berth_decide_form(fn, BERTH_FORM_REGISTER_TILE))
@@ -47,6 +47,13 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
         if (berth_decide_form(fn, core_forms[i].form))
             scheduled = core_forms[i].make(fn, nest, &facts->cores);
     return scheduled ? berth_work_groups(fn, scheduled) : 0;
+}
+
+static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {
+    const opencl_facts *facts = user;
+    berth_stmt split = 0;
+    if (!facts->on_cores) split = berth_split_sum(fn, nest, &facts->limits, choose_form, user);
+    return split ? split : choose_form(fn, nest, user);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {

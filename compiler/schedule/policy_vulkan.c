@@ -12,7 +12,7 @@ static berth_stmt flat(berth_tfn *fn, berth_nest nest) {
     return berth_nest_emit(fn, &nest);
 }
 
-berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits) {
+berth_stmt berth_gpu__choose_form(berth_tfn *fn, const berth_nest *nest, const void *limits) {
     berth_stmt tiled = 0;
     if (berth_decide_form(fn, BERTH_FORM_LOCAL_TILE)) tiled = berth_local_tile(fn, nest, limits);
     if (!tiled && berth_decide_form(fn, BERTH_FORM_GROUP_ROWS))
@@ -21,10 +21,15 @@ berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const
     return flat(fn, *nest);
 }
 
+static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits) {
+    berth_stmt split = berth_split_sum(fn, nest, limits, berth_gpu__choose_form, limits);
+    return split ? split : berth_gpu__choose_form(fn, nest, limits);
+}
+
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
     berth_local_tile_limits limits = berth_local_tile_limits_of(target);
     limits.target = target;
-    return berth_schedule_nests(fn, berth_gpu__schedule_nest, &limits);
+    return berth_schedule_nests(fn, schedule_nest, &limits);
 }
 
 const berth_schedule_policy berth_schedule_policy_vulkan = {.kind = "vulkan", .apply = apply};

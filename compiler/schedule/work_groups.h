@@ -62,8 +62,16 @@ berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
 berth_stmt berth_group_rows(berth_tfn *fn, const berth_nest *nest,
                             const berth_local_tile_limits *limits);
 
+// A sum with many terms and few results, whose work-groups would leave most of the device idle, as two nests: parts of
+// the sum, each as a nest of its own (`schedule` with `user` makes its form, whose decisions are the nest's), and what
+// puts them together, in their order, with what follows the sum. 0: in one (decision `parts`, decided before the form).
+//   See A. Kerr et al., "CUTLASS" (2017), split-k. O(size of the nest).
+berth_stmt berth_split_sum(berth_tfn *fn, const berth_nest *nest,
+                           const berth_local_tile_limits *limits, berth_schedule_nest_fn schedule,
+                           const void *user);
+
 // The choice on GPUs, for berth_schedule_nests: such a tile, a group for each row, or one work-item per iteration of all
 // loops. `limits`: berth_local_tile_limits.
-berth_stmt berth_gpu__schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits);
+berth_stmt berth_gpu__choose_form(berth_tfn *fn, const berth_nest *nest, const void *limits);
 
 #endif  // BERTH_COMPILER_SCHEDULE_WORK_GROUPS_H_

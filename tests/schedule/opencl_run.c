@@ -19,13 +19,15 @@ bool device_is_here(const char *kind) {
     return here;
 }
 
+enum { RUN_MAX_BUFFERS = 64 };  // of a function, those that it allocates itself among them
+
 typedef struct runner {
     bench_case *c;
     berth_driver *driver;
     berth_device *device;
     berth_queue *queue;
     berth_executable *executable;
-    berth_buffer *buffers[SUPPORT_MAX_BUFFERS];
+    berth_buffer *buffers[RUN_MAX_BUFFERS];
 } runner;
 
 static berth_status copy(runner *r, berth_buf b, bool back) {
@@ -37,7 +39,7 @@ static berth_status copy(runner *r, berth_buf b, bool back) {
 }
 
 static berth_status dispatch(runner *r, const berth_kernel_source *kernel) {
-    berth_buffer *bound[SUPPORT_MAX_BUFFERS];
+    berth_buffer *bound[RUN_MAX_BUFFERS];
     for (uint32_t i = 0; i < kernel->buffer_count; ++i) bound[i] = r->buffers[kernel->buffers[i]];
     berth_program_kernel facts = berth_kernel_source_record(kernel);
     berth_command command = {.kind = BERTH_COMMAND_DISPATCH,
@@ -48,6 +50,13 @@ static berth_status dispatch(runner *r, const berth_kernel_source *kernel) {
     memcpy(command.dispatch.group_size, kernel->group_size, sizeof(kernel->group_size));
     BERTH_TRY(berth_executable_find(r->executable, &facts, &command.dispatch.kernel));
     return berth_queue_run(r->queue, &command, 1);
+}
+
+static uint64_t workspace_bytes(const berth_tfn *fn, berth_buf b) {
+    const berth_buf_info *info = &fn->bufs.data[b];
+    uint64_t bytes = berth_dtype_size_bytes(info->dtype);
+    for (int d = 0; d < info->rank; ++d) bytes *= (uint64_t)info->dims[d];
+    return bytes;
 }
 
 static berth_status run(runner *r, const berth_codegen *codegen) {
@@ -76,6 +85,10 @@ static berth_status run(runner *r, const berth_codegen *codegen) {
         BERTH_TRY(berth_buffer_allocate(r->device, 0, bytes, &r->buffers[b]));
         BERTH_TRY(copy(r, b, false));
     }
+    for (berth_buf b = c->fn->param_count; b < c->fn->bufs.count; ++b)
+        if (c->fn->bufs.data[b].scope == BERTH_SCOPE_WORKSPACE)
+            BERTH_TRY(
+                berth_buffer_allocate(r->device, 0, workspace_bytes(c->fn, b), &r->buffers[b]));
     for (uint32_t k = 0; k < code.kernel_count; ++k) BERTH_TRY(dispatch(r, &code.kernels[k]));
     for (berth_buf b = 0; b < c->fn->param_count; ++b)
         if (c->fn->bufs.data[b].role != BERTH_ROLE_IN) BERTH_TRY(copy(r, b, true));
@@ -84,8 +97,10 @@ static berth_status run(runner *r, const berth_codegen *codegen) {
 
 berth_status device_run(bench_case *c, const berth_codegen *codegen) {
     runner r = {.c = c};
+    if (c->fn->bufs.count > RUN_MAX_BUFFERS)
+        return berth_status_make(BERTH_OUT_OF_RANGE, "%u buffers", c->fn->bufs.count);
     berth_status status = run(&r, codegen);
-    for (int b = 0; b < SUPPORT_MAX_BUFFERS; ++b) berth_buffer_free(r.buffers[b]);
+    for (int b = 0; b < RUN_MAX_BUFFERS; ++b) berth_buffer_free(r.buffers[b]);
     berth_executable_destroy(r.executable);
     berth_queue_destroy(r.queue);
     berth_device_close(r.device);
