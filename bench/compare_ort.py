@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Berth against ONNX Runtime on the CPU: the same models, inputs and thread count, interleaved in one run.
+"""Berth against ONNX Runtime, on the CPU or a GPU: the same models, inputs and thread count, interleaved in one run.
 
     python3 -m pip install onnxruntime onnx numpy
     scripts/build.sh release
@@ -10,6 +10,8 @@ over all runs. A model whose initializers are also graph inputs is given to ONNX
 removed from the inputs, and the faster counts. Models whose shapes depend on their inputs run on the first of their data sets.
 Prints a table, then the geometric mean of Berth's time over ONNX Runtime's and the largest ratio. Nothing is kept between
 runs but the kernel cache.
+
+On a GPU: --target cuda --provider CUDAExecutionProvider (the package onnxruntime-gpu), which scripts/gpu_check.sh runs where there is one.
 """
 import argparse
 import fnmatch
@@ -28,7 +30,7 @@ import onnxruntime as ort
 from onnx import numpy_helper
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BERTH = os.path.join(ROOT, 'build/release/berth')
+BERTH = os.environ.get('BERTH', os.path.join(ROOT, 'build/release/berth'))
 LIGHT = ['bvlc_alexnet', 'densenet121', 'inception_v1', 'inception_v2', 'resnet50', 'shufflenet', 'squeezenet', 'vgg19', 'zfnet512']
 WITH_DATA = ['ppocr4_det', 'ppocr4_rec', 'ppocr_cls', 'magika', 'silero_vad', 'silero_vad_op18_ifless', 'wespeaker', 'nemo80'] + [
     'mlperf_tiny/' + name + kind for name in ('autoencoder', 'dscnn', 'mobilenetv1', 'resnet8') for kind in ('', '_int8')] + [
@@ -103,12 +105,15 @@ def without_weight_inputs(path, folder, name):
     return fixed
 
 
-def open_ort(path, threads):
+def open_ort(path, threads, provider):
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    return ort.InferenceSession(path, options, providers=['CPUExecutionProvider'])
+    session = ort.InferenceSession(path, options, providers=[provider])
+    if session.get_providers()[0] != provider:  # it goes on with the CPU where it cannot load one
+        sys.exit('ONNX Runtime has no %s here, only %s' % (provider, ', '.join(session.get_providers())))
+    return session
 
 
 def time_ort(session, feeds, runs):
@@ -132,7 +137,7 @@ def time_berth(program, files, threads, runs, target=()):
     return json.loads(result.stdout)['latency_ms']['median']
 
 
-def measure(case, threads, rounds, seconds, folder):
+def measure(case, threads, rounds, seconds, folder, on, provider):
     name, path, dims, _, _ = case
     generate(case)
     model = onnx.load(path)
@@ -145,17 +150,17 @@ def measure(case, threads, rounds, seconds, folder):
     program, target = os.path.join(folder, name + '.berth'), []
     start = time.perf_counter()
     if with_data:
-        program, target = path, ['--target', 'cpu']
+        program, target = path, ['--target', on]
         time_berth(program, files, threads, 1, target)
     else:
-        command = [BERTH, 'build', path, '--target', 'cpu', '-o', program, '--quiet']
+        command = [BERTH, 'build', path, '--target', on, '-o', program, '--quiet']
         for key, value in fixed.items():
             command += ['--dim', '%s=%d' % (key, value)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     build_s = time.perf_counter() - start
-    shipped = open_ort(path, threads)
+    shipped = open_ort(path, threads, provider)
     fixed_path = without_weight_inputs(path, folder, name)
-    stripped = open_ort(fixed_path, threads) if fixed_path else None
+    stripped = open_ort(fixed_path, threads, provider) if fixed_path else None
     once = time_ort(shipped, feeds, 1)
     runs = int(min(2000, max(3, 1e3 * seconds / max(once, 0.01))))
     a, b, c = [], [], []
@@ -180,6 +185,8 @@ def main():
     parser.add_argument('--only', default='*', help='globs on the model name, separated by commas')
     parser.add_argument('--json', help='also write the rows here, as JSON lines')
     parser.add_argument('--work', help='folder for generated models (kept); default: a temporary one')
+    parser.add_argument('--target', default='cpu', help="Berth's (default: cpu)")
+    parser.add_argument('--provider', default='CPUExecutionProvider', help="ONNX Runtime's (default: CPUExecutionProvider)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.work or temporary
@@ -191,7 +198,7 @@ def main():
                 continue
             for threads in (int(t) for t in args.threads.split(',')):
                 try:
-                    row = measure(case, threads, args.rounds, args.slice, folder)
+                    row = measure(case, threads, args.rounds, args.slice, folder, args.target, args.provider)
                 except subprocess.CalledProcessError as error:
                     print('%-22s %7d failed: %s' % (case[0], threads, error), file=sys.stderr)
                     continue

@@ -92,5 +92,14 @@ for goal in bench/gpu_goals/*.txt; do
   check "goal $(basename "$goal" .txt)" "$build/berth" run "$goal" --target cuda --require cuda:0 --warmup 3 --repeat 20 --profile
   grep -A3 '^profile' "$report" | tail -2
 done
+# Beside ONNX Runtime on the same GPU, where its package for CUDA is there.
+if python3 -c 'import numpy, onnx, onnxruntime as o, sys; sys.exit("CUDAExecutionProvider" not in o.get_available_providers())' 2>/dev/null &&
+  [ -d ../shared/models ]; then
+  check "ONNX Runtime on CUDA" env BERTH="$build/berth" python3 bench/compare_ort.py --models ../shared --threads 1 --target cuda --provider CUDAExecutionProvider \
+    --only 'resnet50,light_*,mobilenetv2,bert'
+  grep -E '^(model  |[a-z0-9_]+ +1 |threads 1:)' "$report" | tail -14
+else
+  say "not compared with ONNX Runtime: its package for CUDA (onnxruntime-gpu), numpy, onnx or the models are not there"
+fi
 say "report: $report"
 exit $failed
