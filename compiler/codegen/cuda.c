@@ -11,6 +11,8 @@
 // Compute Capability").
 enum { most_blocks_yz = 65535, most_blocks_x = 2147483647 };
 
+enum { MOST_WHOLE_LOOP = 16, SOME_OF_LOOP = 8 };  // iterations that are unrolled
+
 static const berth_c_group_words common_words = {
     .global = "",
     .restrict_word = "__restrict__",
@@ -97,6 +99,9 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
     if (loop->loop_kind < BERTH_LOOP_GROUP_X) {
         // What is indexed by an unrolled loop stays in registers.
         if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1) berth_c_line(p, "#pragma unroll");
+        // nvcc unrolls what it can whole, and keeps all that it loads in registers.
+        if (loop->loop_kind == BERTH_LOOP_SERIAL && extent > MOST_WHOLE_LOOP)
+            berth_c_line(p, "#pragma unroll %d", SOME_OF_LOOP);
         return false;
     }
     bool local = false;

@@ -22,7 +22,10 @@ compile() {
   for text in "$work/$name"/image/*.cu; do
     [ -x "$nvcc" ] || { skipped=$((skipped + 1)); continue; }
     for arch in sm_80 sm_90; do
-      "$nvcc" -arch=$arch -std=c++17 -w -cubin -o "$work/cubin" "$text" >"$log" 2>&1 || fail "nvcc $arch $name: $(head -5 "$log")"
+      "$nvcc" -arch=$arch -std=c++17 -w -cubin -Xptxas -v -o "$work/cubin" "$text" >"$log" 2>&1 || fail "nvcc $arch $name: $(head -5 "$log")"
+      # 64 of a thread leave room for 1024 threads on a multiprocessor.
+      registers=$(grep -oE 'Used [0-9]+ registers' "$log" | cut -d' ' -f2 | sort -n | tail -1)
+      [ "$name" != attention ] || [ "${registers:-0}" -le 64 ] || fail "nvcc $arch $name: $registers registers"
     done
   done
 }
