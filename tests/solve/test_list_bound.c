@@ -259,6 +259,27 @@ Test(list_bound, memory_by_hand) {
     run(memory_body, NULL);
 }
 
+// Six chains of two nodes, 1 each on the one accelerator and 3 on the processor, which takes any number at a
+// time. A chain that ends before 6 has a node on the accelerator, which has no time for six before 6;
+// with fractions of nodes, 3/8 of each on the accelerator would do by 4.5.
+static berth_status forest_body(void *user) {
+    (void)user;
+    berth_place_problem *p = make_pairs(6);
+    for (uint32_t v = 0; v < p->node_count; ++v) {
+        p->time[2 * (size_t)v] = 1;
+        p->time[2 * (size_t)v + 1] = 3;
+    }
+    BERTH_TRY(berth_place_problem_finish(arena, p));
+    double fractions = path_loads(p, 6), bound = solved(p, "bound").lower_bound;
+    cr_assert(fractions > 4.4 && fractions <= 4.5, "%g", fractions);
+    cr_assert(bound > 6 * 0.999 && bound <= 6 * (1 + 1e-9), "%g", bound);
+    return BERTH_OK;
+}
+
+Test(list_bound, nodes_of_forests_are_whole) {
+    run(forest_body, NULL);
+}
+
 // The least cost over fractions of nodes on two kinds, the first with room for some: dearest first.
 static double by_fractions(const berth_place_problem *p, const double *cost, double room) {
     bool taken[64] = {false};

@@ -2,11 +2,12 @@
 // With an end in mind, a node is no longer able to be where its paths (list_bound.h) do not let it
 // end in time; that makes other paths longer. What is left must have time on the devices: in every
 // window of time, the parts of the nodes that cannot lie outside of it (energetic reasoning;
-// Erschler and Lopez 1990, Baptiste, Le Pape and Nuijten 1999), each where it takes least.
+// Erschler and Lopez 1990, Baptiste, Le Pape and Nuijten 1999), each where it takes least; and in forests whole nodes (bounds/forest_loads.h).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/solve/bounds/forest_loads.h"
 #include "planner/solve/bounds/list_bound.h"
 #include "planner/solve/bounds/list_joins.h"
 #include "planner/solve/bounds/load_bound.h"
@@ -14,7 +15,7 @@
 #include "planner/solve/bounds/path_loads.h"
 #include "planner/solve/strategies/strategies.h"
 
-enum { MOST_TARGETS = 16, MOST_PASSES = 4, MOST_CUTS = 24 };
+enum { MOST_TARGETS = 16, MOST_PASSES = 4, MOST_CUTS = 24, FOREST_WORK = 4 };
 static const double PATH_LOADS_SHARE = 0.7;  // of this strategy's budget
 #define ROUNDING 1e-11                       // sums of the same figures in another order
 #define MOST_CELLS ((uint64_t)1 << 20)
@@ -27,8 +28,9 @@ typedef struct bounder {
     double *weights;  // [weight_count * kind_count] ways to weigh the kinds
     uint32_t weight_count;
     berth_place__memory *memory;
-    bool *able_kinds;  // [node_count * kind_count]
-    double *sorted;    // [node_count]
+    berth_place__forest *forest;  // NULL = not looked at
+    bool *able_kinds;             // [node_count * kind_count]
+    double *sorted;               // [node_count]
     double heads[MOST_CUTS + 1], tails[MOST_CUTS + 1];
 } bounder;
 
@@ -155,9 +157,30 @@ static bool is_out_of_reach(bounder *b, double end) {
     return berth_place__memory_exceeded(b->memory, b->able_kinds);
 }
 
+// Whether whole nodes of forests take more than there is: of each way to weigh the kinds, and of each of them
+// beside memory, as parts of what there is.
+static bool has_full_forest(bounder *b, double end) {
+    uint32_t kinds = b->problem->kind_count;
+    uint64_t pairs = (uint64_t)b->problem->edge_count * b->paths->place_count;
+    for (uint32_t w = 0; b->forest && w < b->weight_count; ++w)
+        for (uint32_t i = 0; i <= b->memory->limit_count; ++i) {
+            const berth_place__memory_limit *limit = i > 0 ? &b->memory->limits[i - 1] : NULL;
+            const double *weight = b->weights + (size_t)w * kinds;
+            double room = 0;
+            for (uint32_t k = 0; k < kinds; ++k)
+                room += end * weight[k] * b->problem->kinds[k].device_count;
+            berth_place__burden burden = {weight, limit, limit ? room / limit->room : 0};
+            for (int into = 0; into < 2; ++into) {
+                if (!spend(b, FOREST_WORK * pairs)) return false;
+                if (berth_place__forest_exceeded(b->forest, &burden, into == 1, end)) return true;
+            }
+        }
+    return false;
+}
+
 // Whether it is certain that no schedule ends by then.
 static bool is_impossible(bounder *b, double end) {
-    return is_out_of_reach(b, end) || has_overflow(b, end);
+    return is_out_of_reach(b, end) || has_overflow(b, end) || has_full_forest(b, end);
 }
 
 // By halving what is left between the bound and the best value.
@@ -215,6 +238,7 @@ static berth_status run(berth_place_search *search) {
     b.memory = berth_place__memory_create(scratch, search->problem);
     b.able_kinds = berth_arena_new_array(
         scratch, bool, (size_t)search->problem->node_count * search->problem->kind_count);
+    b.forest = berth_place__forest_create(scratch, b.paths);
     choose_weights(scratch, &b);
     if (search->round == 0) {
         (void)is_out_of_reach(&b, search->best_value * (1 - BERTH_PLACE_EQUAL));
