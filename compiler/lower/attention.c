@@ -128,7 +128,8 @@ int64_t berth_attention_block_keys(const berth_attention *attention) {
 
 // ---- its kernel ---------------------------------------------------------------------------------
 
-// Buffers have an element, or a row, for each row of the block; without that dimension where there is one.
+// Buffers have an element, or a row, for each row of the block; without that dimension where there
+// is one.
 typedef struct kernel {
     berth_lower *c;
     const berth_op *op;

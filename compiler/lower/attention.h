@@ -1,5 +1,6 @@
-// Attention in one kernel: a product of matrices, elementwise operations, a softmax along rows, and a product of
-// those rows. Scores exist for a block of keys at a time; maximum and sum of a row follow as they come.
+// Attention in one kernel: a product of matrices, elementwise operations, a softmax along rows, and
+// a product of those rows. Scores exist for a block of keys at a time; maximum and sum of a row
+// follow as they come.
 //
 //   berth_attention found;
 //   if (berth_attention_find(module, graph, uses, product, &found)) ...   // found.ops in one function
@@ -28,8 +29,8 @@ typedef struct berth_attention {
 int64_t berth_attention_block_rows(const berth_attention *attention);
 int64_t berth_attention_block_keys(const berth_attention *attention);
 
-// Whether `product` ends an attention, whose values in between nothing else reads. `uses`: of every value
-// (berth_graph_count_uses). O(operations of it).
+// Whether `product` ends an attention, whose values in between nothing else reads. `uses`: of every
+// value (berth_graph_count_uses). O(operations of it).
 bool berth_attention_find(const berth_module *module, const berth_graph *graph,
                           const uint32_t *uses, berth_op_id product, berth_attention *out);
 

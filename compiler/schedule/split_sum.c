@@ -150,7 +150,8 @@ static int64_t wanted_parts(sum_split *s, const berth_local_tile_limits *limits)
     return choose_loop(s, wanted) ? s->parts : 1;
 }
 
-// False: in one. What is given and does not divide the sum is not decided, which is an error in the end.
+// False: in one. What is given and does not divide the sum is not decided, which is an error in the
+// end.
 static bool decide(sum_split *s, const berth_local_tile_limits *limits) {
     int64_t chosen = wanted_parts(s, limits);
     int64_t parts = berth_decision_given(s->fn, BERTH_DECISION_PARTS, chosen);

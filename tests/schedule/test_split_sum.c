@@ -1,5 +1,6 @@
-// Sums in parts: two kernels give what one gives, under the interpreter and on OpenCL and Vulkan devices, where few
-// results would leave a device idle; others stay whole, and decisions that are given are kept or refused.
+// Sums in parts: two kernels give what one gives, under the interpreter and on OpenCL and Vulkan
+// devices, where few results would leave a device idle; others stay whole, and decisions that are
+// given are kept or refused.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <string.h>
