@@ -51,7 +51,9 @@ typedef struct berth_program_queue {
 typedef enum berth_pool_usage {
     BERTH_POOL_WORKSPACE,  // intermediate values; content is undefined between runs
     BERTH_POOL_CONSTANT,   // filled once when the program is opened, then only read
-    BERTH_POOL_IO,         // inputs and outputs, read and written by the host: on a cpu device
+    // Inputs and outputs, read and written by the host: on a cpu device. On another one, whoever runs the program
+    // brings the memory (segments of byte code; executor/session.h, `binds`).
+    BERTH_POOL_IO,
     BERTH_POOL_STORE,  // constants that stay where the program has them (its file, where it came
                        // from one) and take no memory of a device: only copies read them, into
                        // workspace. On a cpu device

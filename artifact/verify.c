@@ -97,9 +97,6 @@ static berth_status check_pools(const berth_program *program) {
         if (pool->usage == BERTH_POOL_STORE && !berth_bits_is_empty(pool->shared_with))
             return BAD("pools[%u].shared_with: device %u, but a store is nobody's memory", i,
                        berth_bits_first(pool->shared_with));
-        if (pool->usage == BERTH_POOL_IO && !is_host(program, pool->device))
-            return BAD("pools[%u]: an input/output pool must be on a cpu device, not on \"%s\"", i,
-                       program->devices[pool->device].name);
     }
     return BERTH_OK;
 }
@@ -462,7 +459,8 @@ static berth_status check_checks(const berth_program *program) {
                        program->tensor_count);
         const berth_program_tensor *tensor = &program->tensors[check->tensor];
         if (*tensor->layout || !berth_dtype_is_integer(tensor->dtype) ||
-            program->pools[tensor->pool].usage != BERTH_POOL_IO)
+            program->pools[tensor->pool].usage != BERTH_POOL_IO ||
+            !is_host(program, program->pools[tensor->pool].device))
             return BAD("checks[%u]: tensors[%u] holds no row-major integers for the host", i,
                        check->tensor);
         if (check->width < 1 || check->width > BERTH_MAX_RANK)

@@ -20,6 +20,7 @@
 #include "compiler/passes/layout.h"
 #include "compiler/passes/layout_plain.h"
 #include "compiler/passes/quantized.h"
+#include "compiler/passes/resident.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/slice_channels.h"
 #include "compiler/passes/split.h"
@@ -240,6 +241,7 @@ berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
                                     berth_packing **out_packing) {
     *out_packing = NULL;
     BERTH_TRY(choose_layouts(module, main, options, out_packing));
+    if (options->resident) berth_pass_resident(module, main, options->target);
     berth_pass_append(module, main, options->target);
     return BERTH_OK;
 }

@@ -55,6 +55,9 @@ typedef struct berth_compile_options {
     bool find_patches;  // list what there is to choose from, in the result
     // For the plan's note: what the memories need without, or how much too much that is; 0 = not known.
     uint64_t unpatched_bytes, unpatched_over_bytes;
+    // Inputs and outputs of the program may be in memory of devices, not the host's (passes/resident.h): for who
+    // runs it through byte code.
+    bool resident;
     bool keep_source;  // of kernels that are not source themselves, as attachments of the program
 
     // (optional) Kernels of earlier compilations that serve other sizes, too: these are used, and what

@@ -151,6 +151,9 @@ BERTH_MUST_USE berth_status berth_queue_prepare(berth_queue *queue, const berth_
                                                 berth_command_list **out_list);
 // Call after berth_buffer_move of buffers that the list binds, while no submission of it is in flight.
 void berth_command_list_update(berth_command_list *list);
+// Call after commands of the list bind other buffers, which the caller keeps alive, while no submission of it is in
+// flight. With a driver that cannot set them in what it prepared, the list runs like new commands from here on.
+void berth_command_list_rebind(berth_command_list *list);
 // When no submission of it is in flight; also after its queue has gone. NULL is fine.
 void berth_command_list_destroy(berth_command_list *list);
 

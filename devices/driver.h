@@ -287,7 +287,8 @@ typedef struct berth_device_ops {
     // arguments that are set. Leaves it NULL where there is nothing to gain. Not called where the device
     // profiles. A list may be submitted again before its last submission has ended.
     berth_status (*list_prepare)(berth_command_list *list);
-    void (*list_update)(berth_command_list *list);   // (optional) see berth_command_list_update
+    void (*list_update)(
+        berth_command_list *list);  // (optional) see berth_command_list_update, and _rebind
     void (*list_destroy)(berth_command_list *list);  // frees list->prepared; the queue may be gone
     void (*queue_destroy)(berth_queue *queue);       // waits for submitted work
 } berth_device_ops;

@@ -208,6 +208,16 @@ void berth_command_list_update(berth_command_list *list) {
     if (list->prepared && list->device->ops->list_update) list->device->ops->list_update(list);
 }
 
+void berth_command_list_rebind(berth_command_list *list) {
+    if (!list->prepared) return;
+    if (list->device->ops->list_update) {
+        list->device->ops->list_update(list);
+        return;
+    }
+    list->device->ops->list_destroy(list);
+    list->prepared = NULL;
+}
+
 void berth_command_list_destroy(berth_command_list *list) {
     if (!list) return;
     if (list->prepared) list->device->ops->list_destroy(list);

@@ -327,6 +327,7 @@ void berth_executor__close_queues(berth_session *session) {
         berth_queue_destroy(session->queues[q].queue);
         session->queues[q].queue = NULL;
     }
+    berth_session_unbind(session);  // lists keep the session's own buffers
     for (uint32_t i = 0; session->batches && i < session->schedule.batch_count; ++i) {
         berth_command_list_destroy(session->batches[i].list);
         session->batches[i].list = NULL;

@@ -104,6 +104,8 @@ static void make_copy(berth_session *session, const berth_program_step *step,
     command->copy.source = bound_buffer(session, step, 0);
     command->copy.destination = bound_buffer(session, step, 1);
     command->copy.size_bytes = session->program->tensors[step->bindings[0]].size_bytes;
+    berth_executor__note_slot(session, step->bindings[0], &command->copy.source);
+    berth_executor__note_slot(session, step->bindings[1], &command->copy.destination);
 }
 
 static void make_dispatch(berth_session *session, const berth_program_step *step,
@@ -112,8 +114,10 @@ static void make_dispatch(berth_session *session, const berth_program_step *step
     berth_session_device *device = &session->devices[step->device];
     berth_buffer **buffers =
         berth_arena_new_array(session->arena, berth_buffer *, kernel->binding_count);
-    for (uint32_t b = 0; b < kernel->binding_count; ++b)
+    for (uint32_t b = 0; b < kernel->binding_count; ++b) {
         buffers[b] = bound_buffer(session, step, b);
+        berth_executor__note_slot(session, step->bindings[b], &buffers[b]);
+    }
     command->kind = BERTH_COMMAND_DISPATCH;
     command->dispatch.executable = device->executables[kernel->executable];
     command->dispatch.kernel = device->kernels[step->kernel];
@@ -188,6 +192,7 @@ void berth_executor__make_commands(berth_session *session) {
             berth_arena_new_array(session->arena, berth_semaphore_point, batch->wait_count + 1);
     }
     choose_asynchronous(session);
+    berth_executor__finish_bounds(session);
 }
 
 berth_status berth_executor__start_reader(berth_session *session) {
@@ -303,14 +308,22 @@ berth_status berth_executor__prepare_lists(berth_session *session) {
                                 batch->commands, batch->command_count, &batch->list);
         if (status) return name_failure(session, i, status);
     }
-    session->moved = false;
+    session->moved = session->rebound = false;
     return BERTH_OK;
 }
 
 static void update_lists(berth_session *session) {
-    for (uint32_t i = 0; i < session->schedule.batch_count; ++i)
-        berth_command_list_update(session->batches[i].list);
-    session->moved = false;
+    for (uint32_t i = 0; i < session->schedule.batch_count; ++i) {
+        const uint32_t queue = session->schedule.batches[i].queue;
+        const berth_device *device =
+            session->devices[session->program->queues[queue].device].device;
+        const char *kind = berth_device_kind_text(device);
+        if (session->rebound && !berth_device_kind_is_host(berth_device_kind_from_name(kind)))
+            berth_command_list_rebind(session->batches[i].list);
+        else if (berth_device_get_info(device)->memories[0].host_visible)
+            berth_command_list_update(session->batches[i].list);
+    }
+    session->moved = session->rebound = false;
 }
 
 // Queues and semaphores made anew after a failed run. The old ones go first, which waits for what
@@ -334,7 +347,7 @@ static void forget_cancel(berth_session *session) {
 berth_status berth_executor__run_once(berth_session *session, int64_t timeout_ns) {
     session->lost_device = BERTH_NO_INDEX;
     if (session->broken) BERTH_TRY(repair(session));
-    if (session->moved) update_lists(session);
+    if (session->moved || session->rebound) update_lists(session);
     session->run_start_ns = berth_clock_ns();
     uint32_t failed_batch = BERTH_NO_INDEX;
     berth_status status = submit_all(session, timeout_ns >= 0, &failed_batch);

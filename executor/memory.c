@@ -219,6 +219,8 @@ static berth_status make_io(berth_session *session, const berth_program_io *list
         const berth_program_tensor *tensor = &session->program->tensors[list[i].tensor];
         tensors[i] = (berth_tensor){.dtype = tensor->dtype, .rank = tensor->rank};
         memcpy(tensors[i].dims, tensor->dims, sizeof(tensors[i].dims));
+        uint32_t memory = 0;
+        if (berth_session_io_device(session, &list[i], &memory)) continue;  // bound.c
         uint8_t *host = berth_buffer_host(session->pools[tensor->pool]);
         if (!host && tensor->size_bytes)
             return berth_status_make(BERTH_INCOMPATIBLE,

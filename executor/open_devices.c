@@ -64,6 +64,7 @@ static berth_status open_session(void *user) {
                                      .workspaces = &job->devices->workspaces,
                                      .profile = job->devices->profile,
                                      .base = job->base,
+                                     .binds = job->devices->binds,
                                      .verified = job->devices->verified};
     for (uint32_t d = 0; d < program->device_count && !job->base; ++d) {
         if (!berth_executor__is_used(program, d)) continue;

@@ -18,6 +18,7 @@ typedef struct berth_open_devices {
     uint32_t thread_count;     // of processors; 0 = all cores
     const char *cache_folder;  // of kernels that drivers compile; NULL = they are not kept
     bool profile;              // sessions record when their steps ran
+    bool binds;                // of sessions (berth_session_options)
     bool verified;             // programs have passed berth_program_verify
     berth_open_device *first;
     berth_workspaces workspaces;  // of all sessions

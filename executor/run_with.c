@@ -89,7 +89,7 @@ static berth_status make_movable(berth_session *session, uint32_t tensor, const 
     berth_device *device = session->devices[session->program->pools[planned->pool].device].device;
     size_t size_bytes = berth_tensor_size_bytes(io);
     bool grows = *planned->layout != 0;  // an output with room for more rows
-    if (size_bytes == 0 || (planned->size_bytes != size_bytes && !grows) ||
+    if (size_bytes == 0 || !io->data || (planned->size_bytes != size_bytes && !grows) ||
         berth_executor__is_shared(session, planned->pool) ||
         !berth_device_get_info(device)->memories[0].host_visible ||
         !list_tensors(session, tensor, written, movable)) {

@@ -47,6 +47,9 @@ typedef struct berth_session_options {
     // devices, threads, code and constants this one uses too: bindings, threads and profile are then that one's.
     // It closes after this one. NULL = none.
     berth_session *base;
+    // Inputs and outputs that the program has in a device's memory are bound by the caller (berth_session_bind_input);
+    // without it, such a program is refused.
+    bool binds;
     bool verified;  // the program has passed berth_program_verify, and has not changed since
     // Where its workspace is taken from, of sessions that never run at the same time; they outlive it. NULL = it
     // has its own.
@@ -130,6 +133,19 @@ BERTH_MUST_USE berth_status berth_session_run_with(berth_session *session,
                                                    const berth_tensor *inputs, uint32_t input_count,
                                                    const berth_tensor *outputs,
                                                    uint32_t output_count, int64_t timeout_ns);
+
+// Of a session that `binds`: the device in whose memory the program has an input or output of its own, and the
+// number of that memory; NULL: it is in the host's.
+berth_device *berth_session_io_device(const berth_session *session, const berth_program_io *io,
+                                      uint32_t *out_memory);
+// For the next run with berth_session_run_with, where its tensor has no data then: such an input is read from
+// `buffer`, an output written there; from its first byte on. The buffer stays until berth_session_unbind.
+// Errors: INVALID_ARGUMENT the buffer is smaller, or it is in the host's memory; those of the device.
+BERTH_MUST_USE berth_status berth_session_bind_input(berth_session *session, uint32_t index,
+                                                     berth_buffer *buffer);
+BERTH_MUST_USE berth_status berth_session_bind_output(berth_session *session, uint32_t index,
+                                                      berth_buffer *buffer);
+void berth_session_unbind(berth_session *session);  // all of them, after the run
 
 // What berth_session_run_with looks at first: as many buffers as the program has, of its element types
 // and shapes. Thread-safe.

@@ -90,9 +90,11 @@ struct berth_session {
     berth_tensor *outputs;
     berth_session_movable *input_movables;  // of run_with.c
     berth_session_movable *output_movables;
+    struct berth_session_bound **bounds;  // of bound.c, per input, then output; NULL: none is bound
 
     berth_schedule schedule;
     berth_session_batch *batches;
+    bool rebound;                   // commands bind other buffers than the lists know (bound.c)
     bool moved;                     // buffers have other places than the lists know (run_with.c)
     berth_command_timing *timings;  // per step; NULL when not profiling
 
@@ -200,6 +202,12 @@ BERTH_MUST_USE berth_status berth_executor__check_alignment(const berth_program_
 // run_with.c. Finds the inputs and outputs that steps can use in the caller's memory as well as in the
 // session's. After their buffers are made, before make_commands.
 BERTH_MUST_USE berth_status berth_executor__find_movable(berth_session *session);
+
+// bound.c. Finds the inputs and outputs in memory of devices, where the session `binds`; before make_commands,
+// which notes where commands have their buffers. Errors: UNSUPPORTED two of them share bytes.
+BERTH_MUST_USE berth_status berth_executor__find_bounds(berth_session *session);
+void berth_executor__note_slot(berth_session *session, uint32_t tensor, berth_buffer **slot);
+void berth_executor__finish_bounds(berth_session *session);  // after it
 
 // shared.c. The program device at which the buffers of a physical device over shared pools are
 // kept.

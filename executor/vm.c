@@ -119,12 +119,18 @@ static berth_status run_increment(frame *f) {
 
 // ---- sequences ----------------------------------------------------------------------------------
 
+// What sequences hold, and what is looked at, is in the host's memory.
+static berth_status need_host(const frame *f, uint32_t index, berth_vm_value **out) {
+    BERTH_TRY(need(f, index, out));
+    return berth_vm_value_to_host(*out, f->machine->traffic);
+}
+
 static berth_status run_sequence(frame *f) {
     berth_vm_value *sequence = NULL, *item = NULL;
     BERTH_TRY(berth_vm_value_sequence(f->machine->allocator, &sequence));
     berth_status status = BERTH_OK;
     for (uint32_t i = 0; i < f->at[1] && !status; ++i) {
-        status = need(f, f->at[2 + i], &item);
+        status = need_host(f, f->at[2 + i], &item);
         if (!status) status = berth_vm_value_insert(sequence, i, item);
     }
     if (status)
@@ -138,7 +144,7 @@ static berth_status run_sequence(frame *f) {
 static berth_status run_append(frame *f) {
     berth_vm_value *sequence = get(f, f->at[0]), *item = NULL, *longer = NULL;
     BERTH_TRY(berth_vm__need_sequence(sequence));
-    BERTH_TRY(need(f, f->at[1], &item));
+    BERTH_TRY(need_host(f, f->at[1], &item));
     if (sequence->references == 1 && item != sequence)
         return berth_vm_value_insert(sequence, sequence->item_count, item);
     BERTH_TRY(berth_vm__insert(sequence, item, NULL, &longer));
@@ -150,10 +156,10 @@ static berth_status run_append(frame *f) {
 static berth_status run_on_sequence(frame *f, berth_vm_opcode opcode) {
     berth_vm_value *value = NULL, *item = NULL, *result = NULL;
     berth_allocator allocator = f->machine->allocator;
-    BERTH_TRY(need(f, f->at[1], &value));
+    BERTH_TRY(need_host(f, f->at[1], &value));
     switch (opcode) {
     case BERTH_VM_INSERT:
-        BERTH_TRY(need(f, f->at[2], &item));
+        BERTH_TRY(need_host(f, f->at[2], &item));
         BERTH_TRY(berth_vm__insert(value, item, get(f, f->at[3]), &result));
         break;
     case BERTH_VM_ERASE: BERTH_TRY(berth_vm__erase(value, get(f, f->at[2]), &result)); break;

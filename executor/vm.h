@@ -12,7 +12,7 @@
 #include "artifact/vm.h"
 #include "base/atomics.h"
 #include "executor/session.h"
-#include "executor/vm_value.h"
+#include "executor/vm_place.h"
 
 #define BERTH_VM_MAX_CALL_DEPTH 64
 
@@ -26,6 +26,7 @@ typedef struct berth_vm_machine {
                                 berth_vm_value **outputs);
     berth_status (*run_host)(void *user, uint32_t operation, berth_vm_value *const *inputs,
                              berth_vm_value **outputs);
+    berth_vm_traffic *traffic;  // counts values on devices that the machine itself looks at
     const atomic_uint
         *cancelled;  // (optional) not 0, set by any thread: the run ends with CANCELLED
     // Counts of the last run.
@@ -65,10 +66,13 @@ typedef struct berth_vm_piece_call {
     const berth_vm_piece *piece;
     const berth_vm_watch *watch;
     const berth_tensor *inputs;
-    berth_vm_value *const *values;  // (optional) of the same inputs, for outputs that continue them
-    berth_tensor *room;             // as many as the program has inputs and outputs
-    uint64_t
-        *copied_bytes;  // of what is continued: counts what had to be copied; NULL without `values`
+    // (optional) Of the same inputs, for outputs that continue them and for programs with inputs and outputs in
+    // memory of devices; `dense`: what stands for them (NULL: themselves).
+    berth_vm_value *const *values, *const *dense;
+    berth_tensor *room;  // as many as the program has inputs and outputs
+    // NULL without `values`. Of what is continued: counts what had to be copied.
+    uint64_t *copied_bytes;
+    berth_vm_traffic *traffic;
 } berth_vm_piece_call;
 
 // Runs a session of a piece's program (berth_vm_variant_input names its inputs): kernels read the inputs

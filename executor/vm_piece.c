@@ -70,6 +70,27 @@ typedef struct piece_run {
     uint32_t output_count;
 } piece_run;
 
+static berth_vm_memory memory_of(const piece_run *r, const berth_program_io *io) {
+    berth_vm_memory memory = {0};
+    memory.device = berth_session_io_device(r->session, io, &memory.memory);
+    return memory;
+}
+
+// The input of the piece that the program's is, as it is given; NULL where only tensors are.
+static berth_vm_value *value_of(const piece_run *r, uint32_t from) {
+    if (r->call.dense && r->call.dense[from]) return r->call.dense[from];
+    return r->call.values ? r->call.values[from] : NULL;
+}
+
+static berth_status feed_from_device(const piece_run *r, uint32_t input, berth_vm_value *value,
+                                     berth_vm_memory memory) {
+    berth_buffer *buffer = NULL;
+    if (!value)
+        return berth_status_make(BERTH_INTERNAL, "a segment has an input on a device, not a value");
+    BERTH_TRY(berth_vm_value_to_device(value, memory, r->call.traffic, &buffer));
+    return berth_session_bind_input(r->session, input, buffer);
+}
+
 static berth_status feed(const piece_run *r) {
     for (uint32_t i = 0; i < r->program->input_count; ++i) {
         const berth_vm_variant variant = {.program = r->program};
@@ -79,7 +100,14 @@ static berth_status feed(const piece_run *r) {
         if (from >= r->call.piece->input_count ||
             berth_tensor_size_bytes(fed) != berth_tensor_size_bytes(&r->call.inputs[from]))
             return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
-        fed->data = r->call.inputs[from].data;
+        berth_vm_value *value = value_of(r, from);
+        const berth_vm_memory memory = memory_of(r, &r->program->inputs[i]);
+        if (memory.device) {
+            BERTH_TRY(feed_from_device(r, i, value, memory));
+            continue;
+        }
+        if (value) BERTH_TRY(berth_vm_value_to_host(value, r->call.traffic));
+        fed->data = value ? value->tensor.data : r->call.inputs[from].data;
     }
     return BERTH_OK;
 }
@@ -93,18 +121,30 @@ static berth_status continue_input(const piece_run *r, uint32_t output, berth_vm
     if (from >= r->call.piece->input_count || !r->call.values || !r->call.values[from] ||
         !berth_program_tensor_room(tensor, &room))
         return berth_status_make(BERTH_INTERNAL, "a segment has another input than was given");
-    return berth_vm_grown_make(r->call.values[from], tensor, &room, r->call.copied_bytes, out);
+    return berth_vm_grown_make(r->call.values[from], tensor, &room, memory_of(r, io),
+                               r->call.traffic, r->call.copied_bytes, out);
+}
+
+static berth_status make_output(const piece_run *r, uint32_t i, berth_vm_value **out) {
+    const berth_tensor *made = berth_session_output(r->session, i);
+    const berth_vm_memory memory = memory_of(r, &r->program->outputs[i]);
+    berth_allocator allocator = berth_allocator_system();
+    if (r->program->outputs[i].continues)
+        BERTH_TRY(continue_input(r, i, out));
+    else if (memory.device)
+        BERTH_TRY(
+            berth_vm_value_on_device(allocator, memory, made->dtype, made->rank, made->dims, out));
+    else
+        BERTH_TRY(berth_vm_value_tensor(allocator, made->dtype, made->rank, made->dims, out));
+    if (!memory.device) return BERTH_OK;
+    const berth_vm_value *held = (*out)->storage ? (*out)->storage : *out;
+    return berth_session_bind_output(r->session, i, held->buffer);
 }
 
 static berth_status make_outputs(const piece_run *r, berth_vm_value **outputs) {
     berth_tensor *results = r->call.room + r->program->input_count;
     for (uint32_t i = 0; i < r->output_count; ++i) {
-        const berth_tensor *made = berth_session_output(r->session, i);
-        if (r->program->outputs[i].continues)
-            BERTH_TRY(continue_input(r, i, &outputs[i]));
-        else
-            BERTH_TRY(berth_vm_value_tensor(berth_allocator_system(), made->dtype, made->rank,
-                                            made->dims, &outputs[i]));
+        BERTH_TRY(make_output(r, i, &outputs[i]));
         results[i] = outputs[i]->tensor;
     }
     return BERTH_OK;
@@ -121,21 +161,24 @@ static void tell(const piece_run *r) {
     r->call.watch->listener(r->call.watch->user, &facts);
 }
 
+static berth_status run_bound(const piece_run *r, berth_vm_value **outputs) {
+    BERTH_TRY(feed(r));
+    BERTH_TRY(make_outputs(r, outputs));
+    berth_status status =
+        berth_session_run_with(r->session, r->call.room, r->program->input_count,
+                               r->call.room + r->program->input_count, r->output_count, -1);
+    // What it began must not go on in the workspace that other sessions use, too.
+    if (status) berth_status_ignore(berth_session_recover(r->session));
+    return status;
+}
+
 berth_status berth_vm_piece_run(berth_session *session, const berth_program *program,
                                 const berth_vm_piece_call *call, berth_vm_value **outputs) {
     const piece_run r = {session, program, *call, program->output_count};
     for (uint32_t i = 0; i < r.output_count; ++i) outputs[i] = NULL;
-    BERTH_TRY(feed(&r));
-    berth_status status = make_outputs(&r, outputs);
+    berth_status status = run_bound(&r, outputs);
+    berth_session_unbind(session);
     if (status) {
-        release_all(outputs, r.output_count);
-        return status;
-    }
-    status = berth_session_run_with(session, call->room, program->input_count,
-                                    call->room + program->input_count, r.output_count, -1);
-    if (status) {
-        // What it began must not go on in the workspace that other sessions use, too.
-        berth_status_ignore(berth_session_recover(session));
         release_all(outputs, r.output_count);
         return status;
     }

@@ -218,11 +218,11 @@ typedef struct given {
 } given;
 
 static berth_status make_dense(const berth_program *program, uint32_t input_count, given *g,
-                               uint64_t *copied_bytes) {
+                               berth_vm_traffic *traffic, uint64_t *copied_bytes) {
     for (uint32_t i = 0; i < input_count; ++i) {
         if (!g->values[i] || !g->values[i]->storage || continues(program, i)) continue;
         g->dense[i] = berth_vm_value_retain(g->values[i]);
-        BERTH_TRY(berth_vm_grown_to_dense(&g->dense[i]));
+        BERTH_TRY(berth_vm_grown_to_dense(&g->dense[i], traffic));
         g->tensors[i] = g->dense[i]->tensor;
         *copied_bytes += berth_tensor_size_bytes(&g->tensors[i]);
     }
@@ -237,11 +237,14 @@ static berth_status run_given(berth_vm_runner *r, uint32_t piece, given *g,
     BERTH_TRY(choose(r, piece, g->tensors, &c));
     if (!c.variant->program)
         return berth_vm_piece_give(c.variant->results, held->output_count, outputs);
-    BERTH_TRY(make_dense(c.variant->program, held->input_count, g, &r->report.copied_bytes));
+    BERTH_TRY(make_dense(c.variant->program, held->input_count, g, &r->report.traffic,
+                         &r->report.copied_bytes));
     const berth_vm_piece_call call = {.piece = held,
                                       .watch = &r->watch,
                                       .inputs = g->tensors,
                                       .values = g->values,
+                                      .dense = g->dense,
+                                      .traffic = &r->report.traffic,
                                       .room = c.opened->room,
                                       .copied_bytes = &r->report.copied_bytes};
     return berth_vm_piece_run(c.opened->session, c.variant->program, &call, outputs);
@@ -283,6 +286,7 @@ static berth_status run_code(berth_vm_runner *runner, berth_vm_value *const *inp
                                 .user = runner,
                                 .run_segment = run_segment,
                                 .run_host = run_host,
+                                .traffic = &runner->report.traffic,
                                 .cancelled = &runner->cancelled};
     berth_status status = berth_vm_run(&machine, code, inputs, outputs);
     runner->report.instructions = machine.instructions;
@@ -297,7 +301,7 @@ static berth_status run_stateless(berth_vm_runner *runner, berth_vm_value *const
                                   berth_vm_value **outputs) {
     BERTH_TRY(run_code(runner, inputs, outputs));
     for (uint32_t i = 0; i < runner->program->vm->code->output_count; ++i)
-        BERTH_TRY(berth_vm_grown_to_dense(&outputs[i]));
+        BERTH_TRY(berth_vm_grown_to_dense(&outputs[i], &runner->report.traffic));
     return BERTH_OK;
 }
 
@@ -308,13 +312,26 @@ static berth_status run_with_states(berth_vm_runner *runner, berth_vm_value *con
     return berth_vm_states_take(&runner->states, outputs);
 }
 
+// What is given outlives the devices.
+static berth_status leave_devices(berth_vm_runner *runner, berth_vm_value *value) {
+    if (!value) return BERTH_OK;
+    BERTH_TRY(berth_vm_value_to_host(value, &runner->report.traffic));
+    berth_vm_value_leave_device(value);
+    return BERTH_OK;
+}
+
 berth_status berth_vm_runner_run(berth_vm_runner *runner, berth_vm_value *const *inputs,
                                  berth_vm_value **outputs) {
     const uint32_t output_count = runner->program->vm->code->output_count;
     for (uint32_t i = 0; i < output_count; ++i) outputs[i] = NULL;
     runner->report.copied_bytes = 0;
+    runner->report.traffic = (berth_vm_traffic){0};
     berth_status status = runner->states.program ? run_with_states(runner, inputs, outputs)
                                                  : run_stateless(runner, inputs, outputs);
+    for (uint32_t i = 0; i < output_count && !status; ++i)
+        status = leave_devices(runner, outputs[i]);
+    for (uint32_t i = 0; i < runner->program->vm->code->input_count; ++i)
+        berth_vm_value_leave_device(inputs[i]);
     for (uint32_t i = 0; i < output_count && status; ++i) {
         berth_vm_value_release(outputs[i]);
         outputs[i] = NULL;
@@ -413,6 +430,7 @@ berth_status berth_vm_runner_open(const berth_program *program,
         return status;
     }
     r->devices.arena = r->arena;
+    r->devices.binds = true;
     r->devices.verified = true;  // with the program's, and when a member is made
     if (options) r->devices.thread_count = options->thread_count;
     if (options) r->devices.cache_folder = options->cache_folder;

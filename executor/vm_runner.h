@@ -21,6 +21,7 @@ typedef struct berth_vm_runner_report {
     uint32_t opened_count;  // segments' programs that ran so far, each of them opened once
     uint64_t
         copied_bytes;  // of the last run: rows of what grows that had to be copied, to have room
+    berth_vm_traffic traffic;  // of the last run, without copies that are steps of segments
 } berth_vm_runner_report;
 
 // Verifies the program, which outlives the runner. Devices and segments are opened when a run first reaches

@@ -75,10 +75,23 @@ berth_status berth_vm_states_take(berth_vm_states *states, berth_vm_value **outp
     return BERTH_OK;
 }
 
+// Who looks at a state may keep it longer than the device is open.
+static berth_status copy_from_device(berth_vm_value **value) {
+    berth_vm_value *own = NULL;
+    if (!(*value)->buffer) return BERTH_OK;
+    BERTH_TRY(berth_vm_value_copy((*value)->allocator, &(*value)->tensor, &own));
+    berth_vm_value_release(*value);
+    *value = own;
+    return BERTH_OK;
+}
+
 berth_status berth_vm_states_get(const berth_vm_states *states, uint32_t input,
                                  berth_vm_value **out_value) {
     *out_value = NULL;
     if (input >= states->program->input_count || !states->held[input]) return BERTH_OK;
+    berth_vm_traffic traffic = {0};
+    BERTH_TRY(berth_vm_value_to_host(states->held[input], &traffic));
     *out_value = berth_vm_value_retain(states->held[input]);
-    return berth_vm_grown_to_dense(out_value);
+    if ((*out_value)->storage) return berth_vm_grown_to_dense(out_value, &traffic);
+    return copy_from_device(out_value);
 }

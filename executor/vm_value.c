@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "devices/device.h"
+
 enum { data_alignment = 64 };
 
 static berth_status make(berth_allocator allocator, berth_vm_value_kind kind, size_t data_bytes,
@@ -98,6 +100,9 @@ berth_vm_value *berth_vm_value_retain(berth_vm_value *value) {
 void berth_vm_value_release(berth_vm_value *value) {
     if (!value || --value->references > 0) return;
     berth_vm_value_release(value->storage);
+    berth_buffer_free(value->buffer);
+    if (value->host)
+        berth_free(value->allocator, value->host, berth_tensor_size_bytes(&value->tensor));
     for (uint32_t i = 0; i < value->item_count; ++i) berth_vm_value_release(value->items[i]);
     berth_free(value->allocator, value->items, value->item_capacity * sizeof(*value->items));
     berth_free(value->allocator, value, value->size_bytes);
@@ -143,7 +148,7 @@ static bool borrows(const berth_vm_value *value) {
     const char *data = value->tensor.data;
     const char *begin = (const char *)value;
     if (value->kind == BERTH_VM_VALUE_TENSOR)
-        return data && (data < begin || data >= begin + value->size_bytes);
+        return data && data != value->host && (data < begin || data >= begin + value->size_bytes);
     for (uint32_t i = 0; i < value->item_count; ++i)
         if (borrows(value->items[i])) return true;
     return false;

@@ -1,4 +1,4 @@
-// Values of the virtual machine: tensors in host memory, maps, sequences of these, and nothing (an empty
+// Values of the virtual machine: tensors in host memory or on a device (vm_place.h), maps, sequences of these, and nothing (an empty
 // optional). The bytes of strings are in the allocation of their tensor, unless it is borrowed. Values are counted by their references and never change once somebody else may see
 // them. Not thread-safe: the values of one run belong to one thread.
 #ifndef BERTH_EXECUTOR_VM_VALUE_H_
@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/tensor.h"
+
+typedef struct berth_buffer berth_buffer;
 
 typedef enum berth_vm_value_kind {
     BERTH_VM_VALUE_NOTHING,
@@ -26,7 +28,9 @@ struct berth_vm_value {
     berth_vm_value
         *storage;       // of a tensor that grows (vm_grown.h): the memory that it lies in; or NULL
     int64_t row_count;  // of such memory: how many rows of it are somebody's
-    size_t size_bytes;  // of this allocation
+    berth_buffer *buffer;  // of a tensor: its bytes on a device, or NULL
+    void *host;            // what `tensor.data` is where the bytes came from there, or NULL
+    size_t size_bytes;     // of this allocation
 };
 
 // One reference, the caller's. Dims are checked. Data is not set. Errors: OUT_OF_RANGE, OUT_OF_MEMORY.

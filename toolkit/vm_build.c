@@ -482,6 +482,7 @@ static berth_status compile_reached(builder *b, uint32_t index, bool again) {
     b->variants[index] = (berth_vm_variant){
         .piece = reach->piece, .inputs = reach->inputs, .results = reach->results};
     b->compile.generic_scope = reach->piece;
+    b->compile.resident = true;
     b->compile.any_size = b->compile.other_sizes = b->many && (again || was_compiled(b, index));
     return reach->results ? BERTH_OK : compile_piece(b, reach, &b->variants[index].program);
 }

@@ -462,7 +462,9 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
     for (uint32_t i = 0; i < program->output_count; ++i) outputs[i] = NULL;
     BERTH_TRY(berth_vm_check_inputs(program, inputs));
     if (session->has_relations) BERTH_TRY(berth_vm_check_relations(session->module, inputs));
+    berth_vm_traffic traffic = {0};
     berth_vm_machine machine = {.allocator = berth_allocator_system(),
+                                .traffic = &traffic,
                                 .user = session,
                                 .run_segment = run_segment,
                                 .run_host = run_host,

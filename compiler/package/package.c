@@ -6,6 +6,7 @@
 #include "compiler/passes/append.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/index_checks.h"
+#include "compiler/passes/resident.h"
 #include "ir/layout.h"
 #include "target/virtual_device.h"
 
@@ -87,6 +88,20 @@ static uint32_t place_of(const berth_packager *p, berth_value_id value, uint32_t
 
 static uint32_t host_place(const berth_packager *p) {
     return berth_packager__place(p, p->target->host, NULL);
+}
+
+static uint32_t device_of(const berth_packager *p, berth_value_id value) {
+    return berth_plan_device_of(p->module, p->target, graph_of(p)->values.data[value].device);
+}
+
+// Where a parameter or result of main is: in the host's memory, or where its device says (passes/resident.h).
+static uint32_t border_place(const berth_packager *p, berth_value_id value) {
+    const berth_attrs *attrs = &berth_module_function(p->module, p->main)->attrs;
+    uint32_t device = p->target->host;
+    if (berth_attrs_int(p->module, attrs, BERTH_ATTR_RESIDENT, 0) &&
+        !berth_graph_raw_constant_of(p->module, graph_of(p), value))
+        device = device_of(p, value);
+    return place_of(p, value, device == BERTH_NO_INDEX ? p->target->host : device);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------
@@ -387,13 +402,15 @@ static bool *direct_outputs(const berth_packager *p) {
     const berth_graph *graph = graph_of(p);
     bool *direct = berth_arena_new_array(p->arena, bool, graph->values.count);
     for (uint32_t i = 0; i < graph->regions.data[0].results.count; ++i) {
-        berth_value_id value = origin_of(p, graph->regions.data[0].results.data[i]);
+        berth_value_id result = graph->regions.data[0].results.data[i];
+        berth_value_id value = origin_of(p, result);
         berth_op_id op = graph->values.data[value].op;
         if (op == BERTH_NONE) continue;
         berth_op_kind kind = graph->ops.data[op].kind;
         if (kind != BERTH_OP_CALL && kind != BERTH_OP_DEVICE_COPY) continue;
         uint32_t device = berth_plan_device_of(p->module, p->target, graph->ops.data[op].device);
-        direct[value] = device != BERTH_NO_INDEX && place_of(p, value, device) == host_place(p);
+        direct[value] =
+            device != BERTH_NO_INDEX && place_of(p, value, device) == border_place(p, result);
     }
     return direct;
 }
@@ -406,9 +423,9 @@ static berth_program_io *make_inputs(berth_packager *p) {
         berth_value_id value = root->params.data[i];
         uint64_t size_bytes =
             berth_type_size_bytes(p->module, graph_of(p)->values.data[value].type);
-        uint32_t tensor =
-            add_value_tensor(p, value, add_storage(p, host_place(p), BERTH_POOL_IO, size_bytes));
-        *tensor_slot(p, value, host_place(p)) = tensor;
+        uint32_t tensor = add_value_tensor(
+            p, value, add_storage(p, border_place(p, value), BERTH_POOL_IO, size_bytes));
+        *tensor_slot(p, value, border_place(p, value)) = tensor;
         inputs[i] = (berth_program_io){.name = p->tensors.data[tensor].name, .tensor = tensor};
     }
     return inputs;
@@ -417,7 +434,6 @@ static berth_program_io *make_inputs(berth_packager *p) {
 static berth_status make_outputs(berth_packager *p, const char *const *names,
                                  berth_program_io **out_outputs) {
     const berth_region *root = &graph_of(p)->regions.data[0];
-    uint32_t host = p->target->host;
     berth_program_io *outputs =
         berth_arena_new_array(p->arena, berth_program_io, root->results.count);
     uint32_t continued = 0;
@@ -428,22 +444,25 @@ static berth_status make_outputs(berth_packager *p, const char *const *names,
     bool *taken =
         berth_arena_new_array(p->arena, bool, p->storages.count + 2 * root->results.count + 1);
     for (uint32_t i = 0; i < root->params.count; ++i) {
-        uint32_t input = *tensor_slot(p, root->params.data[i], host_place(p));
+        berth_value_id param = root->params.data[i];
+        uint32_t input = *tensor_slot(p, param, border_place(p, param));
         taken[p->storage_of.data[input]] = true;
     }
     for (uint32_t i = 0; i < root->results.count; ++i) {
         berth_value_id value = root->results.data[i];
         uint32_t tensor = BERTH_NO_INDEX;
-        BERTH_TRY(operand_tensor(p, value, place_of(p, value, host), &tensor));
+        const uint32_t place = border_place(p, value);
+        BERTH_TRY(operand_tensor(p, value, place, &tensor));
         uint32_t storage = p->storage_of.data[tensor];
         if (p->storages.data[storage].usage == BERTH_POOL_IO && !taken[storage]) {
             taken[storage] = true;
         } else {  // an input, a constant, or a value that is an output twice: copied to a place of
                   // its own
             uint64_t size_bytes = p->tensors.data[tensor].size_bytes;
-            uint32_t copy = add_value_tensor(
-                p, value, add_storage(p, host_place(p), BERTH_POOL_IO, size_bytes));
-            add_copy(p, tensor, copy, host, host, p->tensors.data[tensor].name);
+            uint32_t copy =
+                add_value_tensor(p, value, add_storage(p, place, BERTH_POOL_IO, size_bytes));
+            uint32_t device = place == host_place(p) ? p->target->host : device_of(p, value);
+            add_copy(p, tensor, copy, device, device, p->tensors.data[tensor].name);
             tensor = copy;
         }
         outputs[i] = (berth_program_io){.name = names[i], .tensor = tensor};

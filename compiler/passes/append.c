@@ -25,12 +25,15 @@ static const berth_type *type_of(const appender *a, berth_value_id value) {
     return berth_type_get(a->module, graph_of(a)->values.data[value].type);
 }
 
-static bool on_host(const appender *a, const berth_op *op) {
+// In the host's memory, or on a device where the cache stays in its memory (resident.h).
+static bool is_in_place(const appender *a, const berth_op *op) {
     uint32_t device = berth_plan_device_of(a->module, a->target, op->device);
     if (device == BERTH_NONE) return false;
     const berth_target_device *held = &a->target->devices[device];
-    return berth_device_kind_is_host(held->target->kind) &&
-           held->own_memory == a->target->devices[a->target->host].own_memory;
+    if (held->own_memory == a->target->devices[a->target->host].own_memory)
+        return berth_device_kind_is_host(held->target->kind);
+    const berth_value *past = &graph_of(a)->values.data[op->inputs[0]];
+    return berth_plan_device_of(a->module, a->target, past->device) == device;
 }
 
 // 1 + N of "inputN"; 0 for another name.
@@ -112,7 +115,7 @@ static bool convert(appender *a, berth_op_id id) {
     berth_status status = berth_axis_resolve(berth_attrs_int(a->module, &op.attrs, "axis", 0),
                                              type.rank, "axis", &axis);
     bool fits = !status && past.op == BERTH_NONE && a->uses[op.inputs[0]] == 1 && input > 0 &&
-                result != BERTH_NONE && on_host(a, &op) && !before.layout && !type.layout &&
+                result != BERTH_NONE && is_in_place(a, &op) && !before.layout && !type.layout &&
                 berth_type_is_static(&type) && type.dims[axis] <= capacity &&
                 type.rank - axis <= BERTH_LAYOUT_MAX_BLOCKS;
     for (int d = 0; d < type.rank && fits; ++d) fits = d == axis || type.dims[d] > 0;

@@ -18,7 +18,7 @@
 #define BERTH_ATTR_CONTINUES "continues"
 
 // Between layout and fuse. An `append` becomes a concatenation where its cache is no input that only it
-// reads, its result is none of `main`, it is not in the host's memory, or the rows are more than the
+// reads, its result is none of `main`, it is neither in the host's memory nor stays in a device's, or the rows are more than the
 // capacity. Inside berth_arena_try of the module's arena. O(operations and values).
 void berth_pass_append(berth_module *module, berth_func_id main, const berth_multi_target *target);
 

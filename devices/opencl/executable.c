@@ -153,6 +153,16 @@ static cl_int set_arguments(const opencl_api *api, cl_kernel kernel, const berth
     return CL_SUCCESS;
 }
 
+berth_status berth_opencl__set_buffers(const opencl_device *device, const berth_command *command,
+                                       cl_kernel kernel) {
+    for (uint32_t i = 0; i < command->dispatch.buffer_count; ++i) {
+        cl_mem memory = berth_opencl__memory(command->dispatch.buffers[i]);
+        BERTH_TRY(berth_opencl__check(
+            device->api->clSetKernelArg(kernel, i, sizeof(memory), &memory), "set a buffer"));
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_opencl__dispatch(const opencl_device *device, cl_command_queue queue,
                                     const berth_command *command, cl_kernel ready,
                                     cl_event *event) {

@@ -29,3 +29,17 @@ void berth_opencl__list_destroy(berth_command_list *list) {
         if (kernels[i]) device->api->clReleaseKernel(kernels[i]);
     berth_free(device->base.allocator, kernels, list->command_count * sizeof(cl_kernel));
 }
+
+// A kernel whose arguments cannot be set goes: the dispatch sets them itself then, and says what is wrong.
+void berth_opencl__list_update(berth_command_list *list) {
+    const opencl_device *device = (const opencl_device *)list->device;
+    cl_kernel *kernels = list->prepared;
+    for (uint32_t i = 0; i < list->command_count; ++i) {
+        if (!kernels[i]) continue;
+        berth_status status = berth_opencl__set_buffers(device, &list->commands[i], kernels[i]);
+        if (!status) continue;
+        berth_status_free(status);
+        device->api->clReleaseKernel(kernels[i]);
+        kernels[i] = NULL;
+    }
+}

@@ -301,6 +301,7 @@ static const berth_device_ops opencl_device_ops = {
     .queue_submit = berth_host_queue_submit,
     .queue_destroy = berth_opencl__queue_destroy,
     .list_prepare = berth_opencl__list_prepare,
+    .list_update = berth_opencl__list_update,
     .list_destroy = berth_opencl__list_destroy,
 };
 

@@ -110,12 +110,17 @@ BERTH_MUST_USE berth_status berth_opencl__dispatch(const opencl_device *device,
 BERTH_MUST_USE berth_status berth_opencl__ready_kernel(const opencl_device *device,
                                                        const berth_command *command,
                                                        cl_kernel *out_kernel);
+// The buffers of the command as arguments of a kernel of its own.
+BERTH_MUST_USE berth_status berth_opencl__set_buffers(const opencl_device *device,
+                                                      const berth_command *command,
+                                                      cl_kernel kernel);
 // queue.c
 BERTH_MUST_USE berth_status berth_opencl__queue_open(berth_device *device, berth_queue_kind kind,
                                                      berth_queue **out_queue);
 void berth_opencl__queue_destroy(berth_queue *queue);
 // list.c: command lists. What is prepared is an array with a kernel for each dispatch, NULL for all else.
 BERTH_MUST_USE berth_status berth_opencl__list_prepare(berth_command_list *list);
+void berth_opencl__list_update(berth_command_list *list);
 void berth_opencl__list_destroy(berth_command_list *list);
 
 #pragma GCC visibility pop

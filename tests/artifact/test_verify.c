@@ -259,7 +259,6 @@ Test(artifact_verify, copies_read_stores) {
     X(s.devices[0].kind = "", "devices[0].kind")                                                   \
     X(s.pools[3].device = 2, "pools[3].device")                                                    \
     X(s.pools[3].usage = (berth_pool_usage)9, "pools[3].usage")                                    \
-    X(s.pools[3].usage = BERTH_POOL_IO, "pools[3]: an input/output pool must be on a cpu")         \
     X(s.pools[3].usage = BERTH_POOL_STORE, "pools[3]: a store must be on a cpu device")            \
     X((s.pools[2].usage = BERTH_POOL_STORE, s.pools[2].shared_with.word = 2),                      \
       "a store is nobody's")                                                                       \

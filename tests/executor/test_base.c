@@ -5,6 +5,7 @@
 #include <threads.h>
 
 #include "artifact/family.h"
+#include "devices/device.h"
 #include "executor/session.h"
 #include "tests/check.h"
 #include "tests/executor/program_builder.h"
@@ -148,6 +149,51 @@ Test(base, a_program_is_verified_once) {
                  BERTH_INVALID_ARGUMENT, "placements[0]");
     options.verified = true;
     assert_ok(berth_session_open(berth_allocator_system(), &broken, &options, &session));
+    berth_session_close(session);
+}
+
+// Who has inputs in a device's memory gives buffers there, as byte code does; other sessions have the host's only.
+Test(base, inputs_in_memory_of_a_device_are_bound) {
+    builder *b = builder_create(arena, "apart");
+    uint32_t cpu = builder_device(b, "cpu", 0), other = builder_device(b, "opencl", 0);
+    uint32_t x = builder_input(b, other, "x", count), y = builder_output(b, cpu, "y", count);
+    builder_copy(b, other, x, y);
+    const berth_program *program = builder_finish(b, NULL);
+    berth_session *session = NULL;
+    berth_status status = berth_session_open(berth_allocator_system(), program, NULL, &session);
+    if (berth_status_code(status) == BERTH_UNAVAILABLE) {
+        berth_status_free(status);
+        cr_skip_test("no OpenCL device");
+    }
+    assert_fails(status, BERTH_INCOMPATIBLE, "\"x\" is in m");
+    assert_ok(berth_session_open(berth_allocator_system(), program,
+                                 &(berth_session_options){.binds = true}, &session));
+    berth_buffer *small = NULL, *given = NULL;
+    void *data = NULL;
+    uint32_t memory = 0;
+    berth_device *device = berth_session_io_device(session, &program->inputs[0], &memory);
+    cr_assert_not_null(device);
+    cr_assert_null(berth_session_io_device(session, &program->outputs[0], &memory));
+    assert_ok(berth_buffer_allocate(device, memory, 4, &small));
+    assert_ok(berth_buffer_allocate(device, memory, 4 * count, &given));
+    assert_fails(berth_session_bind_input(session, 0, small), BERTH_INVALID_ARGUMENT,
+                 "\"x\" needs");
+    assert_fails(berth_session_bind_output(session, 0, given), BERTH_INVALID_ARGUMENT,
+                 "\"y\" needs");
+    for (int run = 0; run < 2; ++run) {
+        assert_ok(berth_buffer_map(given, 0, 4 * count, true, &data));
+        for (int i = 0; i < count; ++i) ((float *)data)[i] = (float)(run + i);
+        assert_ok(berth_buffer_unmap(given, data));
+        assert_ok(berth_session_bind_input(session, 0, given));
+        const berth_tensor input = *berth_session_input(session, 0);
+        assert_ok(
+            berth_session_run_with(session, &input, 1, berth_session_output(session, 0), 1, -1));
+        berth_session_unbind(session);
+        const float *out = berth_session_output(session, 0)->data;
+        for (int i = 0; i < count; ++i) cr_assert_eq(out[i], (float)(run + i));
+    }
+    berth_buffer_free(small);
+    berth_buffer_free(given);
     berth_session_close(session);
 }
 

@@ -9,6 +9,9 @@ enum { outer = 2, width = 3, capacity = 4 };
 static const berth_program_room room = {
     .axis = 1, .outer = outer, .capacity = capacity, .row_bytes = width * sizeof(float)};
 
+static const berth_vm_memory host;
+static berth_vm_traffic traffic;
+
 static berth_vm_value *dense_rows(int64_t rows) {
     berth_vm_value *value = NULL;
     const int64_t dims[] = {outer, rows, width};
@@ -18,12 +21,12 @@ static berth_vm_value *dense_rows(int64_t rows) {
 }
 
 // One row more, of `number` everywhere, as a segment would write it.
-static berth_status add(const berth_vm_value *before, float number, uint64_t *copied,
+static berth_status add(berth_vm_value *before, float number, uint64_t *copied,
                         berth_vm_value **out) {
     const int64_t rows = before->tensor.dims[1];
     const berth_program_tensor made = {
         .dtype = BERTH_DTYPE_F32, .rank = 3, .dims = {outer, rows + 1, width}};
-    BERTH_TRY(berth_vm_grown_make(before, &made, &room, copied, out));
+    BERTH_TRY(berth_vm_grown_make(before, &made, &room, host, &traffic, copied, out));
     for (int64_t o = 0; o < outer; ++o)
         for (int64_t i = 0; i < width; ++i)
             ((float *)(*out)->tensor.data)[(o * capacity + rows) * width + i] = number;
@@ -34,7 +37,7 @@ static berth_status add(const berth_vm_value *before, float number, uint64_t *co
 // Of row `row`, in all of `outer`.
 static void check_row(berth_vm_value *value, int64_t row, float number) {
     berth_vm_value *dense = berth_vm_value_retain(value);
-    assert_ok(berth_vm_grown_to_dense(&dense));
+    assert_ok(berth_vm_grown_to_dense(&dense, &traffic));
     cr_assert_null(dense->storage);
     const int64_t rows = dense->tensor.dims[1];
     for (int64_t o = 0; o < outer; ++o)
@@ -89,10 +92,12 @@ Test(grown, other_dimensions_are_refused) {
         .dtype = BERTH_DTYPE_F32, .rank = 3, .dims = {outer, 0, width}};
     const berth_program_tensor other = {
         .dtype = BERTH_DTYPE_F16, .rank = 3, .dims = {outer, 2, width}};
-    assert_fails(berth_vm_grown_make(value, &wider, &room, &copied, &made), BERTH_INCOMPATIBLE, "");
-    assert_fails(berth_vm_grown_make(value, &shorter, &room, &copied, &made), BERTH_INCOMPATIBLE,
-                 "");
-    assert_fails(berth_vm_grown_make(value, &other, &room, &copied, &made), BERTH_INCOMPATIBLE, "");
+    assert_fails(berth_vm_grown_make(value, &wider, &room, host, &traffic, &copied, &made),
+                 BERTH_INCOMPATIBLE, "");
+    assert_fails(berth_vm_grown_make(value, &shorter, &room, host, &traffic, &copied, &made),
+                 BERTH_INCOMPATIBLE, "");
+    assert_fails(berth_vm_grown_make(value, &other, &room, host, &traffic, &copied, &made),
+                 BERTH_INCOMPATIBLE, "");
     cr_assert_null(made);
     berth_vm_value_release(value);
 }
