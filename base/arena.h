@@ -101,5 +101,9 @@ bool berth_arena_holds(const berth_arena *arena, const void *pointer);
         berth_vec_reserve((arena), (vec), (vec)->count + 1);                                       \
         (vec)->data[(vec)->count++] = (__VA_ARGS__);                                               \
     } while (0)
+// Gives a vector that was copied as a struct elements of its own.
+#define berth_vec_own(arena, vec)                                                                  \
+    ((vec)->data = berth_arena_copy((arena), (vec)->data, (vec)->count * sizeof(*(vec)->data)),    \
+     (vec)->capacity = (vec)->count)
 
 #endif  // BERTH_BASE_ARENA_H_

@@ -221,6 +221,15 @@ berth_interner *berth_interner_create(berth_arena *arena) {
     return interner;
 }
 
+berth_interner *berth_interner_copy(berth_arena *arena, const berth_interner *source) {
+    berth_interner *interner = berth_arena_copy(arena, source, sizeof(*interner));
+    interner->arena = arena;
+    berth_vec_own(arena, &interner->texts);
+    interner->slots =
+        berth_arena_copy(arena, source->slots, source->slot_count * sizeof(*source->slots));
+    return interner;
+}
+
 static intern_slot *find_slot(const berth_interner *interner, const char *text, size_t length,
                               uint32_t hash) {
     uint32_t mask = interner->slot_count - 1;

@@ -53,6 +53,8 @@ void berth_format_bytes_f64(double size_bytes, char out[32]);  // sums that may 
 // Interned strings: equal texts have equal ids; id 0 is "". Ids are dense.
 typedef struct berth_interner berth_interner;
 berth_interner *berth_interner_create(berth_arena *arena);
+// The same ids; texts stay those of `source`, which lives longer.
+berth_interner *berth_interner_copy(berth_arena *arena, const berth_interner *source);
 uint32_t berth_intern(berth_interner *interner, const char *text);
 uint32_t berth_intern_n(berth_interner *interner, const char *text, size_t length);
 // The id of a text that was interned before; false when it was not.

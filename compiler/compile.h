@@ -50,7 +50,7 @@ typedef struct berth_compile_options {
     bool no_slices;    // of channels (passes/slice_channels.h), however small the memory is
     bool small_code;   // of plain C: fewer bytes of code rather than fewer instructions
     // (optional) The first stages in patches (passes/patches.h): "NODE=N". Other texts ("auto", "never",
-    // "least") are for who compares plans (toolkit/fit_patches.h): nothing is done here.
+    // "least") are for who compares plans (fit/fit.h): nothing is done here.
     const char *patches;
     bool find_patches;  // list what there is to choose from, in the result
     // For the plan's note: what the memories need without, or how much too much that is; 0 = not known.

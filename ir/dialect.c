@@ -5,12 +5,28 @@
 #include "ir/c/hooks.h"
 #include "ir/equal.h"
 #include "ir/extend.h"
+#include "ir/external.h"
+#include "ir/graph/graph.h"
 #include "ir/json/hooks.h"
+#include "ir/tensor/function.h"
 #include "ir/tensor/verify.h"
 #include "ir/text/hooks.h"
 
+static void *copy_graph(berth_module *module, const void *body) {
+    return berth_graph_copy_body(module, body);
+}
+
+static void *copy_tfn(berth_module *module, const void *body) {
+    return berth_tfn_copy_body(module, body);
+}
+
+static void *copy_external(berth_module *module, const void *body) {
+    return berth_arena_copy(module->arena, body, sizeof(berth_external));
+}
+
 const berth_dialect berth_dialect_graph = {
     .name = "graph",
+    .copy = copy_graph,
     .print_signature = berth_text__print_graph_signature,
     .print_body = berth_text__print_graph_body,
     .parse_signature = berth_text__parse_graph_signature,
@@ -23,6 +39,7 @@ const berth_dialect berth_dialect_graph = {
 
 const berth_dialect berth_dialect_tensor = {
     .name = "tensor",
+    .copy = copy_tfn,
     .print_signature = berth_text__print_tfn_signature,
     .print_body = berth_text__print_tfn_body,
     .parse_signature = berth_text__parse_tfn_signature,
@@ -36,6 +53,7 @@ const berth_dialect berth_dialect_tensor = {
 
 const berth_dialect berth_dialect_external = {
     .name = "external",
+    .copy = copy_external,
     .print_signature = berth_text__print_external_signature,
     .parse_signature = berth_text__parse_external_signature,
     .equal = berth_equal__externals,

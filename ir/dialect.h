@@ -31,6 +31,9 @@ struct berth_dialect {
                     struct json_t *object);
     berth_status (*from_json)(struct berth_json_reader *reader, const struct json_t *object,
                               berth_func_id function);
+    // (optional) The body for `module`, a copy of the module that holds it, with the same ids. Without it
+    // copies of a module share the body: for bodies that no pass changes.
+    void *(*copy)(berth_module *module, const void *body);
     // (optional) Statements of C that build the body, through ir/c/emitter.h. The constant of a
     // vendor's dialect is then called berth_dialect_NAME.
     void (*to_c)(struct berth_c_emitter *emitter, berth_func_id function);

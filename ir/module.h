@@ -176,6 +176,10 @@ typedef struct berth_module {
 
 berth_module *berth_module_create(berth_arena *arena, const char *name);
 
+// A copy for passes to change: `source`, which stays as it is, must live longer than `arena`, for what
+// no pass changes (the data of literals, texts, code, opaque values) is not copied. Ids are the same. O(module).
+berth_module *berth_module_copy(berth_arena *arena, const berth_module *source);
+
 // Drops the pages of the mapped sources from memory: after a pass has read large constants to make
 // others.
 void berth_module_drop_source_pages(const berth_module *module);

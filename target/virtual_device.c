@@ -183,6 +183,17 @@ berth_virtual_device_table *berth_virtual_device_table_create(berth_arena *arena
     return table;
 }
 
+berth_virtual_device_table *
+berth_virtual_device_table_copy(berth_arena *arena, const berth_virtual_device_table *source) {
+    berth_virtual_device_table *table = berth_arena_copy(arena, source, sizeof(*table));
+    table->arena = arena;
+    table->scopes = berth_interner_copy(arena, source->scopes);
+    berth_vec_own(arena, &table->devices);
+    table->slots =
+        berth_arena_copy(arena, source->slots, source->slot_count * sizeof(*source->slots));
+    return table;
+}
+
 static uint32_t *find_slot(const berth_virtual_device_table *table, berth_virtual_device device) {
     uint64_t parts[4] = {(uint64_t)device.device_type, (uint64_t)(uint32_t)device.virtual_id, 0, 0};
     if (device.has_target) {

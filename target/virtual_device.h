@@ -80,6 +80,9 @@ typedef uint32_t berth_device_id;
 typedef struct berth_virtual_device_table berth_virtual_device_table;
 
 berth_virtual_device_table *berth_virtual_device_table_create(berth_arena *arena);
+// The same ids, for an arena that ends before the source's.
+berth_virtual_device_table *
+berth_virtual_device_table_copy(berth_arena *arena, const berth_virtual_device_table *source);
 berth_device_id berth_virtual_device_intern(berth_virtual_device_table *table,
                                             berth_virtual_device device);
 berth_virtual_device berth_virtual_device_get(const berth_virtual_device_table *table,

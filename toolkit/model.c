@@ -5,20 +5,20 @@
 #include "artifact/file.h"
 #include "compiler/cost/applies.h"
 #include "compiler/cost/table.h"
-#include "compiler/passes/tensor_parallel.h"
+#include "compiler/fit/fit.h"
 #include "compiler/tuning/kernel_choice.h"
 #include "compiler/tuning/table.h"
 #include "compiler/vm/states.h"
 #include "compiler/vm/vm.h"
 #include "devices/device.h"
 #include "devices/registry.h"
-#include "toolkit/fit_patches.h"
 #include "toolkit/module_file.h"
 #include "toolkit/vm_build.h"
 
 struct berth_model {
     berth_arena *arena;
-    berth_module *module;
+    berth_module *module;  // as far as the compiler came: in `arena`, or in that of `fitted`
+    berth_fitted fitted;
     const berth_multi_target *target;
     berth_compile_result compiled;
     const berth_program *program;
@@ -219,54 +219,6 @@ static berth_status read_module(berth_model *model, const model_source *source,
                              &model->module);
 }
 
-static bool places_by_search(const berth_compile_options *options) {
-    return options->strategy && strcmp(options->strategy, "default") != 0;
-}
-
-// A placement estimates what values need. Where the memory plan then exceeds a memory by so much,
-// the model is placed again with so much less room for constants there, and then, device by device,
-// with nothing there that could be elsewhere. The error of the first try is reported where that
-// does not help.
-static berth_status compile_with_room(berth_model *model, const model_source *source,
-                                      const berth_model_options *options, uint64_t *reserve_bytes) {
-    enum { room_attempts = 2 };
-    berth_compile_options compile = options->compile;
-    compile.target = model->target;
-    compile.note = model->note;
-    if (options->only_these_inputs) {
-        compile.known_inputs = options->import.inputs;
-        compile.known_input_count = options->import.input_count;
-    }
-    berth_status first = BERTH_OK;
-    for (int i = 0;; ++i) {
-        model->compiled.over_bytes = 0;  // what it was in the try before
-        berth_status status = read_module(model, source, options);
-        if (!status) status = berth_compile(model->module, &compile, &model->compiled);
-        if (!status) {
-            berth_status_free(first);
-            return BERTH_OK;
-        }
-        uint64_t over_bytes = model->compiled.over_bytes;
-        if (status == berth_status_oom()) {  // says nothing of the target's memories
-            berth_status_free(first);
-            return status;
-        }
-        if (i == 0)
-            first = status;
-        else
-            berth_status_free(status);
-        if (over_bytes == 0 || !places_by_search(&compile)) return first;
-        compile.reserve_bytes = reserve_bytes;
-        uint64_t reserve = reserve_bytes[model->compiled.over_device];
-        if (reserve == UINT64_MAX) return first;
-        reserve = i < room_attempts ? reserve + over_bytes : UINT64_MAX;
-        const berth_target_device *devices = model->target->devices;
-        for (uint32_t d = 0; d < model->target->device_count; ++d)  // all that share the memory
-            if (devices[d].own_memory == devices[model->compiled.over_device].own_memory)
-                reserve_bytes[d] = reserve;
-    }
-}
-
 // A program of byte code; shapes that specialisations give stay open until then.
 static berth_status build_vm_program(berth_model *model, const model_source *source,
                                      const berth_model_options *options) {
@@ -282,93 +234,20 @@ static berth_status build_vm_program(berth_model *model, const model_source *sou
                           options->specialisation_count, &model->compiled.program);
 }
 
-static berth_status compile_as_asked(berth_model *model, const model_source *source,
-                                     const berth_model_options *options) {
-    berth_allocator allocator = berth_allocator_system();
-    size_t count = model->target->device_count;
-    uint64_t *reserve_bytes = berth_calloc(allocator, count, sizeof(*reserve_bytes));
-    if (!reserve_bytes) return berth_status_oom();
-    berth_status status = compile_with_room(model, source, options, reserve_bytes);
-    berth_free(allocator, reserve_bytes, count * sizeof(*reserve_bytes));
-    return status;
-}
-
-// Plain C: channels in slices (passes/slice_channels.h) only where the plan without does not fit, for what they need is
-// estimated, results over operands apart. Where neither fits, the error of the one that needs less.
-static berth_status compile_one_way(berth_model *model, const model_source *source,
-                                    const berth_model_options *options) {
-    berth_model_options whole = *options;
-    whole.compile.no_slices = true;
-    if (model->target->executor != BERTH_EXECUTOR_AOT || options->compile.stop_after)
-        return compile_as_asked(model, source, options);
-    berth_status status = compile_as_asked(model, source, &whole);
-    uint64_t over_bytes = model->compiled.over_bytes;
-    if (!status || status == berth_status_oom() || over_bytes == 0) return status;
-    berth_status sliced = compile_as_asked(model, source, options);
-    if (sliced && sliced != berth_status_oom() && model->compiled.over_bytes >= over_bytes) {
-        berth_status_free(sliced);
-        model->compiled.over_bytes = over_bytes;
-        return status;
-    }
-    berth_status_free(status);
-    return sliced;
-}
-
-static bool is_asked(const berth_model_options *options, const char *parallel) {
-    return options->compile.parallel && strcmp(options->compile.parallel, parallel) == 0;
-}
-
-// One way to use several devices: "none", "tensor", or "pipeline", operations of its own for each.
-static berth_model_options in_parallel(const berth_model_options *options, const char *how) {
-    berth_model_options way = *options;
-    bool pipeline = strcmp(how, "pipeline") == 0;
-    way.compile.parallel = pipeline ? "none" : how;
-    if (pipeline && !places_by_search(&options->compile)) way.compile.strategy = "auto";
-    return way;
-}
-
-// Plans every way, and takes the one with the shortest predicted time of those that fit the memories;
-// the first of equal ones.
-static berth_status compile_fastest_way(berth_model *model, const model_source *source,
-                                        const berth_model_options *options) {
-    static const char *const ways[] = {"none", "tensor", "pipeline"};
-    const char *best = NULL;
-    double best_ns = 0;
-    berth_status first = BERTH_OK;
-    uint32_t count = berth_tensor_parallel_devices(model->target) > 1 ? 3 : 1;
-    for (uint32_t i = 0; i < count && count > 1; ++i) {
-        berth_model_options way = in_parallel(options, ways[i]);
-        way.compile.plan_only = true;
-        berth_status status = compile_one_way(model, source, &way);
-        if (!status) {
-            double ns = model->compiled.program->predicted_ns;
-            berth_log_message(model->log, BERTH_LOG_INFO, "parallel %s: %.3f ms predicted", ways[i],
-                              ns / 1e6);
-            if (!best || ns < best_ns) {
-                best = ways[i];
-                best_ns = ns;
-            }
-        } else if (status == berth_status_oom() || !model->compiled.over_bytes) {
-            berth_status_free(first);
-            return status;
-        } else if (first) {
-            berth_status_free(status);
-        } else {
-            first = status;
-        }
-    }
-    if (!best && first) return first;
-    berth_status_free(first);
-    berth_model_options way = in_parallel(options, best ? best : ways[0]);
-    return compile_one_way(model, source, &way);
-}
-
 static berth_status compile_model(berth_model *model, const model_source *source,
                                   const berth_model_options *options) {
-    if (is_asked(options, "auto")) return compile_fastest_way(model, source, options);
-    if (!is_asked(options, "pipeline")) return compile_one_way(model, source, options);
-    berth_model_options way = in_parallel(options, "pipeline");
-    return compile_one_way(model, source, &way);
+    berth_compile_options compile = options->compile;
+    compile.target = model->target;
+    compile.note = model->note;
+    if (options->only_these_inputs) {
+        compile.known_inputs = options->import.inputs;
+        compile.known_input_count = options->import.input_count;
+    }
+    BERTH_TRY(read_module(model, source, options));
+    berth_status status = berth_fit(model->module, &compile, &model->fitted);
+    if (model->fitted.module) model->module = model->fitted.module;
+    model->compiled = model->fitted.result;
+    return status;
 }
 
 // Whether what the compiler refused has control flow, or shapes that depend on data, although the
@@ -454,18 +333,19 @@ static berth_status load(berth_model *model, const model_source *source,
     berth_status status = makes_vm ? build_vm_program(model, source, &with_costs)
                                    : compile_model(model, source, &with_costs);
     if (!status && options->tuned) say_tuned(model, options->tuned);
-    if (options->over_bytes) *options->over_bytes = status ? model->compiled.over_bytes : 0;
+    if (options->over_bytes && status && status != berth_status_oom())
+        *options->over_bytes = model->compiled.over_bytes;
     if (status && options->needs_vm) *options->needs_vm = needs_vm(model, status);
     BERTH_TRY(status);
     model->program = model->compiled.program;
     return BERTH_OK;
 }
 
-static berth_status load_once(void *user, const berth_model_options *options,
+static berth_status load_from(model_source source, const berth_model_options *options,
                               berth_model **out_model) {
-    const model_source *source = user;
     *out_model = NULL;
     if (options->needs_vm) *options->needs_vm = false;
+    if (options->over_bytes) *options->over_bytes = 0;
     berth_arena *arena = NULL;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &arena));
     berth_model *model = berth_calloc(berth_allocator_system(), 1, sizeof(*model));
@@ -474,17 +354,12 @@ static berth_status load_once(void *user, const berth_model_options *options,
         return berth_status_oom();
     }
     model->arena = arena;
-    berth_status status = load(model, source, options);
+    berth_status status = load(model, &source, options);
     if (status)
         berth_model_destroy(model);
     else
         *out_model = model;
     return status;
-}
-
-static berth_status load_from(model_source source, const berth_model_options *options,
-                              berth_model **out_model) {
-    return berth_fit_patches(load_once, &source, options, out_model);
 }
 
 berth_status berth_model_load(const char *path, const berth_model_options *options,
@@ -508,6 +383,7 @@ berth_status berth_model_load_built(berth_model_builder *build, void *user, cons
 
 void berth_model_destroy(berth_model *model) {
     if (!model) return;
+    berth_fitted_release(&model->fitted);
     berth_arena_destroy(model->arena);
     berth_free(berth_allocator_system(), model, sizeof(*model));
 }
@@ -553,10 +429,4 @@ struct berth_cost_table *berth_model_costs(const berth_model *model) {
 const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count) {
     *out_count = model->compiled.known_use_count;
     return model->compiled.known_uses;
-}
-
-const berth_patch_candidate *berth_model_patch_candidates(const berth_model *model,
-                                                          uint32_t *out_count) {
-    *out_count = model->compiled.patch_candidate_count;
-    return model->compiled.patch_candidates;
 }

@@ -90,10 +90,6 @@ const uint32_t *berth_model_step_choices(const berth_model *model);
 // The measured costs that the model was planned by; NULL = none.
 struct berth_cost_table *berth_model_costs(const berth_model *model);
 
-// What compile.find_patches lists.
-const berth_patch_candidate *berth_model_patch_candidates(const berth_model *model,
-                                                          uint32_t *out_count);
-
 // Inputs whose values were compiled in; *out_count is 0 for program files.
 const berth_known_use *berth_model_known_uses(const berth_model *model, uint32_t *out_count);
 

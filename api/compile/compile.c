@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "compiler/bare/bare.h"
+#include "compiler/fit/fit.h"
 #include "compiler/toolchain/toolchain.h"
-#include "toolkit/fit_patches.h"
 #include "toolkit/model.h"
 
 typedef enum option_name {
@@ -210,7 +210,7 @@ static berth_status set_option(void *user) {
     if (option >= OPTION_TEXT_COUNT) return take_number(compiler, (option_name)option, job->value);
     BERTH_TRY(check_word((option_name)option, job->value));
     if (option == OPTION_LIMITS) BERTH_TRY(berth_limits_parse(job->value, &compiler->limits));
-    if (option == OPTION_PATCHES) BERTH_TRY(berth_fit_patches_check(job->value));
+    if (option == OPTION_PATCHES) BERTH_TRY(berth_fit_check_patches(job->value));
     compiler->options[option] = job->value ? berth_arena_strdup(compiler->arena, job->value) : NULL;
     return BERTH_OK;
 }

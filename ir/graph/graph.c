@@ -42,6 +42,34 @@ berth_graph *berth_graph_new_body(berth_module *module) {
     return graph;
 }
 
+static void *own_ids(berth_arena *arena, const uint32_t *ids, uint32_t count) {
+    return count ? berth_arena_copy(arena, ids, count * sizeof(*ids)) : NULL;
+}
+
+berth_graph *berth_graph_copy_body(berth_module *module, const berth_graph *body) {
+    berth_arena *arena = module->arena;
+    berth_graph *graph = berth_arena_copy(arena, body, sizeof(*graph));
+    graph->arena = arena;
+    berth_vec_own(arena, &graph->values);
+    berth_vec_own(arena, &graph->ops);
+    berth_vec_own(arena, &graph->regions);
+    berth_vec_own(arena, &graph->insertions);
+    for (uint32_t i = 0; i < graph->ops.count; ++i) {
+        berth_op *op = &graph->ops.data[i];
+        op->inputs = own_ids(arena, op->inputs, op->input_count);
+        op->outputs = own_ids(arena, op->outputs, op->output_count);
+        op->regions = own_ids(arena, op->regions, op->region_count);
+        berth_vec_own(arena, &op->attrs.items);
+    }
+    for (uint32_t i = 0; i < graph->regions.count; ++i) {
+        berth_region *region = &graph->regions.data[i];
+        berth_vec_own(arena, &region->params);
+        berth_vec_own(arena, &region->ops);
+        berth_vec_own(arena, &region->results);
+    }
+    return graph;
+}
+
 berth_func_id berth_graph_create(berth_module *module, const char *name, berth_loc_id loc) {
     berth_graph *graph = berth_graph_new_body(module);
     return berth_module_add_function(module, name, &berth_dialect_graph, graph, loc);

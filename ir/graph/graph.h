@@ -111,6 +111,8 @@ typedef struct berth_graph {
 berth_func_id berth_graph_create(berth_module *module, const char *name, berth_loc_id loc);
 // Only the body, for a function that exists (readers of modules).
 berth_graph *berth_graph_new_body(berth_module *module);
+// A copy of the body, for `module`, whose ids mean the same.
+berth_graph *berth_graph_copy_body(berth_module *module, const berth_graph *body);
 berth_graph *berth_graph_get(const berth_module *module,
                              berth_func_id function);  // NULL for other dialects
 

@@ -29,28 +29,29 @@ berth_tfn *berth_tfn_get(const berth_module *module, berth_func_id function) {
     return held && held->dialect == &berth_dialect_tensor ? held->body : NULL;
 }
 
-#define BERTH_COPY_VEC_(arena, vec)                                                                \
-    ((vec)->data = berth_arena_copy((arena), (vec)->data, (vec)->count * sizeof(*(vec)->data)),    \
-     (vec)->capacity = (vec)->count)
+berth_tfn *berth_tfn_copy_body(berth_module *module, const berth_tfn *body) {
+    berth_arena *arena = module->arena;
+    berth_tfn *fn = berth_arena_copy(arena, body, sizeof(*fn));
+    fn->module = module;
+    berth_vec_own(arena, &fn->exprs);
+    berth_vec_own(arena, &fn->stmts);
+    berth_vec_own(arena, &fn->lists);
+    berth_vec_own(arena, &fn->regions);
+    berth_vec_own(arena, &fn->bufs);
+    berth_vec_own(arena, &fn->vars);
+    return fn;
+}
 
 berth_func_id berth_tfn_clone(berth_module *module, berth_func_id function, const char *name) {
     const berth_function *held = berth_module_function(module, function);
     berth_attrs attrs = held->attrs;
     berth_loc_id loc = held->loc;
-    berth_arena *arena = module->arena;
-    berth_tfn *fn = berth_arena_copy(arena, berth_tfn_get(module, function), sizeof(*fn));
-    BERTH_COPY_VEC_(arena, &fn->exprs);
-    BERTH_COPY_VEC_(arena, &fn->stmts);
-    BERTH_COPY_VEC_(arena, &fn->lists);
-    BERTH_COPY_VEC_(arena, &fn->regions);
-    BERTH_COPY_VEC_(arena, &fn->bufs);
-    BERTH_COPY_VEC_(arena, &fn->vars);
-    BERTH_COPY_VEC_(arena, &attrs.items);
+    berth_tfn *fn = berth_tfn_copy_body(module, berth_tfn_get(module, function));
+    berth_vec_own(module->arena, &attrs.items);
     berth_func_id clone = berth_module_add_function(module, name, &berth_dialect_tensor, fn, loc);
     berth_module_function(module, clone)->attrs = attrs;
     return clone;
 }
-#undef BERTH_COPY_VEC_
 
 berth_buf berth_tfn_add_buf(berth_tfn *fn, berth_buf_info info) {
     berth_vec_push(fn->module->arena, &fn->bufs, info);

@@ -222,6 +222,8 @@ berth_func_id berth_tfn_create(berth_module *module, const char *name, berth_loc
 berth_tfn *berth_tfn_new_body(berth_module *module, berth_loc_id loc);
 berth_tfn *berth_tfn_get(const berth_module *module,
                          berth_func_id function);  // NULL for other dialects
+// A copy of the body alone, for `module`, whose ids mean the same.
+berth_tfn *berth_tfn_copy_body(berth_module *module, const berth_tfn *body);
 // A copy of `function` under another name, attributes included.
 berth_func_id berth_tfn_clone(berth_module *module, berth_func_id function, const char *name);
 

@@ -1,9 +1,13 @@
 // Random modules survive the text and JSON forms, and parsers every failing allocation.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "ir/external.h"
+#include "ir/graph/graph.h"
 #include "ir/json.h"
 #include "ir/pass.h"
+#include "ir/tensor/function.h"
 #include "ir/text.h"
 #include "tests/ir/random_module.h"
 #include "tests/ir/round_trip.h"
@@ -36,6 +40,76 @@ Test(random, round_trips) {
         job j = begin(seed);
         const char *problem = round_trip(j.module, j.arena, true);
         cr_assert_null(problem, "seed %d: %s\n%s", (int)seed, problem, berth_strbuf_text(&j.text));
+        berth_arena_destroy(j.arena);
+    }
+}
+
+// Every part of a graph that a pass may write to.
+static void spoil(berth_module *module, berth_graph *graph) {
+    for (uint32_t i = 0; i < graph->ops.count; ++i) {
+        berth_op *op = &graph->ops.data[i];
+        for (uint32_t k = 0; k < op->input_count; ++k) op->inputs[k] = 0;
+        for (uint32_t k = 0; k < op->output_count; ++k) op->outputs[k] = 0;
+        for (uint32_t k = 0; k < op->region_count; ++k) op->regions[k] = 0;
+        for (uint32_t k = 0; k < op->attrs.items.count; ++k) op->attrs.items.data[k].name = 0;
+        op->device = 0;
+    }
+    for (uint32_t i = 0; i < graph->values.count; ++i) graph->values.data[i].type = 0;
+    for (uint32_t i = 0; i < graph->regions.count; ++i) {
+        berth_region *region = &graph->regions.data[i];
+        for (uint32_t k = 0; k < region->params.count; ++k) region->params.data[k] = 0;
+        for (uint32_t k = 0; k < region->ops.count; ++k) region->ops.data[k] = 0;
+        for (uint32_t k = 0; k < region->results.count; ++k) region->results.data[k] = 0;
+        berth_vec_push(module->arena, &region->results, 0);
+    }
+}
+
+static berth_status spoil_copy(void *user) {
+    berth_module *module = user;
+    for (uint32_t i = 0; i < module->functions.count; ++i) {
+        berth_function *function = &module->functions.data[i];
+        berth_graph *graph = berth_graph_get(module, i);
+        berth_tfn *fn = berth_tfn_get(module, i);
+        berth_external *external = berth_external_get(module, i);
+        if (graph) spoil(module, graph);
+        if (external) external->code_size_bytes = 0;
+        for (uint32_t k = 0; fn && k < fn->stmts.count; ++k)
+            fn->stmts.data[k] = (berth_stmt_node){0};
+        for (uint32_t k = 0; fn && k < fn->bufs.count; ++k) fn->bufs.data[k].name = 0;
+        for (uint32_t k = 0; k < function->attrs.items.count; ++k)
+            function->attrs.items.data[k].name = 0;
+        function->removed = true;
+    }
+    for (uint32_t i = 1; i < module->types.count; ++i) module->types.data[i].rank = 0;
+    for (uint32_t i = 1; i < module->locs.count; ++i) module->locs.data[i].line = 7;
+    for (int i = 0; i < 100; ++i) {  // ids that the source has for other texts, or not at all
+        char name[16];
+        snprintf(name, sizeof(name), "new%d", i);
+        (void)berth_module_intern(module, name);
+    }
+    return BERTH_OK;
+}
+
+static berth_status copy(void *user) {
+    job *to = user;
+    to->module = berth_module_copy(to->arena, to->module);
+    to->text = berth_strbuf_make(to->arena);
+    return berth_module_to_text(to->module, NULL, &to->text);
+}
+
+Test(random, copies_are_equal_and_apart) {
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+        job j = begin(seed), other = {.module = j.module};
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &other.arena));
+        cr_assert_null(berth_arena_try(other.arena, copy, &other));
+        cr_assert_str_eq(berth_strbuf_text(&other.text), berth_strbuf_text(&j.text));
+        const char *problem = round_trip(other.module, other.arena, true);
+        cr_assert_null(problem, "seed %d: %s", (int)seed, problem);
+        cr_assert_null(berth_arena_try(other.arena, spoil_copy, other.module));
+        job again = {.arena = j.arena, .module = j.module, .text = berth_strbuf_make(j.arena)};
+        cr_assert_null(berth_module_to_text(again.module, NULL, &again.text));
+        cr_assert_str_eq(berth_strbuf_text(&again.text), berth_strbuf_text(&j.text));
+        berth_arena_destroy(other.arena);
         berth_arena_destroy(j.arena);
     }
 }

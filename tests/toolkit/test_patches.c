@@ -7,8 +7,8 @@
 #include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/graph/graph.h"
+#include "ir/text.h"
 #include "tests/check.h"
-#include "toolkit/fit_patches.h"
 #include "toolkit/model.h"
 
 enum { image = 64, channels = 16, value_bytes = 4 * channels * image * image };
@@ -35,7 +35,7 @@ static berth_value_id convolve(berth_module *module, berth_func_id main, berth_v
 
 // Two values of `value_bytes` between an input and an output that are small.
 static berth_status build(void *user, berth_arena *arena, berth_module **out_module) {
-    (void)user;
+    berth_module **kept = user;
     berth_module *module = berth_module_create(arena, "stages");
     berth_func_id main = berth_graph_create(module, "main", 0);
     berth_value_id x = berth_graph_add_param(
@@ -45,6 +45,8 @@ static berth_status build(void *user, berth_arena *arena, berth_module **out_mod
     x = convolve(module, main, x, (int64_t[]){channels, channels, 3, 3}, 1, "b");
     x = convolve(module, main, x, (int64_t[]){2, channels, 3, 3}, 2, "y");
     berth_graph_set_results(module, main, &x, 1);
+    cr_assert(!kept || !*kept, "the model is read again");
+    if (kept) *kept = module;
     *out_module = module;
     return BERTH_OK;
 }
@@ -113,6 +115,26 @@ Test(fit_patches, what_does_not_fit_runs_in_patches, .timeout = 300) {
     berth_model_destroy(whole);
     berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
     remove(folder);
+}
+
+// What is compiled again and again is what was read, which stays as it was.
+Test(fit_patches, the_model_is_read_once_and_not_changed, .timeout = 300) {
+    berth_arena *arena = NULL;
+    berth_module *fresh = NULL, *kept = NULL;
+    berth_model *model = NULL;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    berth_strbuf expected = berth_strbuf_make(arena), text = berth_strbuf_make(arena);
+    assert_ok(build(NULL, arena, &fresh));
+    assert_ok(berth_module_to_text(fresh, NULL, &expected));
+    berth_model_options options = {.target = "cpu",
+                                   .compile = {.patches = "least", .plan_only = true}};
+    assert_ok(berth_model_load_built(build, &kept, "stages", &options, &model));
+    cr_assert_not_null(strstr(berth_model_plan(model)->notes[0], "patches"));
+    cr_assert_neq(berth_model_module(model), kept);
+    assert_ok(berth_module_to_text(kept, NULL, &text));
+    cr_assert_str_eq(berth_strbuf_text(&text), berth_strbuf_text(&expected));
+    berth_model_destroy(model);
+    berth_arena_destroy(arena);
 }
 
 Test(fit_patches, never_is_refused_where_it_does_not_fit) {

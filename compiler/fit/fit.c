@@ -1,0 +1,185 @@
+#include "compiler/fit/fit.h"
+
+#include <string.h>
+
+#include "compiler/passes/packed_store.h"
+#include "compiler/passes/tensor_parallel.h"
+
+// ---- one try ------------------------------------------------------------------------------------
+
+void berth_fitted_release(berth_fitted *fitted) {
+    berth_arena_destroy(fitted->arena);
+    berth_packed_store_destroy(fitted->packed_store);
+    *fitted = (berth_fitted){0};
+}
+
+typedef struct copy_job {
+    const berth_module *module;
+    berth_fitted *fitted;
+} copy_job;
+
+static berth_status run_copy(void *user) {
+    copy_job *job = user;
+    job->fitted->module = berth_module_copy(job->fitted->arena, job->module);
+    return BERTH_OK;
+}
+
+// In place of what `fitted` held.
+static berth_status try_once(berth_fit_tries *tries, const berth_compile_options *options,
+                             berth_fitted *fitted) {
+    berth_fitted_release(fitted);
+    berth_compile_options with_store = *options;
+    if (tries->count++ == 1) {
+        BERTH_TRY(berth_packed_store_create(berth_allocator_system(), &tries->packed_store));
+        BERTH_TRY(berth_packed_store_trust(tries->packed_store, tries->module));
+    }
+    if (!options->packed_store) with_store.packed_store = tries->packed_store;
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &fitted->arena));
+    copy_job job = {.module = tries->module, .fitted = fitted};
+    BERTH_TRY(berth_arena_try(fitted->arena, run_copy, &job));
+    return berth_compile(fitted->module, &with_store, &fitted->result);
+}
+
+// Of an error: what it says of the target's memories; 0 = nothing.
+static uint64_t over_bytes_of(berth_status status, const berth_fitted *fitted) {
+    return status == berth_status_oom() ? 0 : fitted->result.over_bytes;
+}
+
+// ---- room ---------------------------------------------------------------------------------------
+
+static bool places_by_search(const berth_compile_options *options) {
+    return options->strategy && strcmp(options->strategy, "default") != 0;
+}
+
+// So much less room for constants on the device that the last plan was too large for, and on all that share its
+// memory. False where nothing is left to take.
+static bool reserve_more(const berth_compile_options *options, const berth_fitted *fitted,
+                         bool everything, uint64_t *reserve_bytes) {
+    const berth_multi_target *target = options->target;
+    uint32_t over = fitted->result.over_device;
+    uint64_t reserve = reserve_bytes[over];
+    if (reserve == UINT64_MAX) return false;
+    reserve = everything ? UINT64_MAX : reserve + fitted->result.over_bytes;
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        if (target->devices[d].own_memory == target->devices[over].own_memory)
+            reserve_bytes[d] = reserve;
+    return true;
+}
+
+// Where the memory plan exceeds a memory by so much, the model is placed again with so much less room for
+// constants there, and then, device by device, with nothing there that could be elsewhere. The error of
+// the first try is reported where that does not help.
+static berth_status search_room(berth_fit_tries *tries, const berth_compile_options *asked,
+                                uint64_t *reserve_bytes, berth_fitted *fitted) {
+    enum { room_attempts = 2 };
+    berth_compile_options options = *asked;
+    berth_status first = BERTH_OK;
+    for (int i = 0;; ++i) {
+        berth_status status = try_once(tries, &options, fitted);
+        if (!status || status == berth_status_oom()) {
+            berth_status_free(first);
+            return status;
+        }
+        if (i == 0)
+            first = status;
+        else
+            berth_status_free(status);
+        if (fitted->result.over_bytes == 0 || !places_by_search(&options)) return first;
+        options.reserve_bytes = reserve_bytes;
+        if (!reserve_more(&options, fitted, i >= room_attempts, reserve_bytes)) return first;
+    }
+}
+
+static berth_status with_room(berth_fit_tries *tries, const berth_compile_options *options,
+                              berth_fitted *fitted) {
+    berth_allocator allocator = berth_allocator_system();
+    size_t count = options->target->device_count;
+    uint64_t *reserve_bytes = berth_calloc(allocator, count, sizeof(*reserve_bytes));
+    if (!reserve_bytes) return berth_status_oom();
+    berth_status status = search_room(tries, options, reserve_bytes, fitted);
+    berth_free(allocator, reserve_bytes, count * sizeof(*reserve_bytes));
+    return status;
+}
+
+// ---- slices -------------------------------------------------------------------------------------
+
+// Plain C: channels in slices (passes/slice_channels.h) only where the plan without does not fit, for what they need is
+// estimated, results over operands apart. Where neither fits, the error of the one that needs less.
+static berth_status one_way(berth_fit_tries *tries, const berth_compile_options *options,
+                            berth_fitted *fitted) {
+    berth_compile_options whole = *options;
+    whole.no_slices = true;
+    if (options->target->executor != BERTH_EXECUTOR_AOT || options->stop_after)
+        return with_room(tries, options, fitted);
+    berth_status status = with_room(tries, &whole, fitted);
+    uint64_t over_bytes = over_bytes_of(status, fitted);
+    if (!status || over_bytes == 0) return status;
+    berth_status sliced = with_room(tries, options, fitted);
+    if (sliced && sliced != berth_status_oom() && fitted->result.over_bytes >= over_bytes) {
+        berth_status_free(sliced);
+        fitted->result.over_bytes = over_bytes;
+        return status;
+    }
+    berth_status_free(status);
+    return sliced;
+}
+
+// ---- ways ---------------------------------------------------------------------------------------
+
+static bool is_asked(const berth_compile_options *options, const char *parallel) {
+    return options->parallel && strcmp(options->parallel, parallel) == 0;
+}
+
+// One way to use several devices: "none", "tensor", or "pipeline", operations of its own for each.
+static berth_compile_options in_parallel(const berth_compile_options *options, const char *how) {
+    berth_compile_options way = *options;
+    bool pipeline = strcmp(how, "pipeline") == 0;
+    way.parallel = pipeline ? "none" : how;
+    if (pipeline && !places_by_search(options)) way.strategy = "auto";
+    return way;
+}
+
+// Plans every way, and takes the one with the shortest predicted time of those that fit the memories;
+// the first of equal ones.
+static berth_status fastest_way(berth_fit_tries *tries, const berth_compile_options *options,
+                                berth_fitted *fitted) {
+    static const char *const ways[] = {"none", "tensor", "pipeline"};
+    const char *best = NULL;
+    double best_ns = 0;
+    berth_status first = BERTH_OK;
+    uint32_t count = berth_tensor_parallel_devices(options->target) > 1 ? 3 : 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_compile_options way = in_parallel(options, ways[i]);
+        way.plan_only = true;
+        berth_status status = one_way(tries, &way, fitted);
+        if (!status) {
+            double ns = fitted->result.program->predicted_ns;
+            berth_log_message(options->log, BERTH_LOG_INFO, "parallel %s: %.3f ms predicted",
+                              ways[i], ns / 1e6);
+            if (!best || ns < best_ns) {
+                best = ways[i];
+                best_ns = ns;
+            }
+        } else if (over_bytes_of(status, fitted) == 0) {
+            berth_status_free(first);
+            return status;
+        } else if (first) {
+            berth_status_free(status);
+        } else {
+            first = status;
+        }
+    }
+    if (!best && first) return first;
+    berth_status_free(first);
+    berth_compile_options way = in_parallel(options, best ? best : ways[0]);
+    return one_way(tries, &way, fitted);
+}
+
+berth_status berth_fit__without_patches(berth_fit_tries *tries,
+                                        const berth_compile_options *options,
+                                        berth_fitted *fitted) {
+    if (is_asked(options, "auto")) return fastest_way(tries, options, fitted);
+    if (!is_asked(options, "pipeline")) return one_way(tries, options, fitted);
+    berth_compile_options way = in_parallel(options, "pipeline");
+    return one_way(tries, &way, fitted);
+}

@@ -1,0 +1,250 @@
+// Which of the first stages of a model run in patches of the image (passes/patches.h), by plans of its memory
+// that are compared.
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/fit/fit.h"
+
+// Plans that are compared where the smallest is wanted: of plain C, which are made fast, and others.
+enum { most_plain = 16, most_others = 6 };
+
+typedef struct fitter {
+    berth_fit_tries *tries;
+    const berth_compile_options *options;
+    berth_arena *arena;  // of this search alone
+    berth_patch_candidate *candidates;
+    uint32_t candidate_count;
+    uint64_t unpatched_bytes, unpatched_over_bytes;  // as in berth_compile_options
+    const char *best;                                // "NODE=N"; NULL = none is better
+    double best_ns;
+    uint64_t best_bytes, best_over_bytes;
+    berth_status failure;  // of the plan that exceeds a memory by the least
+} fitter;
+
+static bool is_word(const char *text) {
+    return !text || strcmp(text, "auto") == 0 || strcmp(text, "never") == 0 ||
+           strcmp(text, "least") == 0;
+}
+
+berth_status berth_fit_check_patches(const char *text) {
+    const char *equals = text ? strrchr(text, '=') : NULL;
+    size_t digits = equals ? strspn(equals + 1, "0123456789") : 0;
+    if (is_word(text) ||
+        (equals && equals != text && digits > 0 && digits < 10 && equals[1 + digits] == 0))
+        return BERTH_OK;
+    return berth_status_make(
+        BERTH_INVALID_ARGUMENT,
+        "patches are auto, never, least, or NODE=N (the stages up to this node "
+        "of the model, in N patches), not \"%s\"",
+        text);
+}
+
+// ---- plans --------------------------------------------------------------------------------------
+
+// All that the program's memories hold but for the model's file.
+static uint64_t bytes_of(const berth_fitted *fitted) {
+    const berth_program *program = fitted->result.program;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        if (program->pools[i].usage != BERTH_POOL_STORE) sum += program->pools[i].size_bytes;
+    return sum;
+}
+
+static bool reads_again(const berth_fitted *fitted) {
+    const berth_memory_report *memory = fitted->result.memory;
+    return memory && memory->streamed_count > 0;
+}
+
+static bool ran_out(berth_status status) {
+    return status == berth_status_oom();
+}
+
+// What there is to say of the model was said when it was compiled first.
+static berth_compile_options quiet(const berth_compile_options *options) {
+    berth_compile_options copy = *options;
+    copy.log = (berth_log){0};
+    copy.progress = NULL;
+    return copy;
+}
+
+// The model's first stages and nothing more, with the list of choices for what is wanted.
+static berth_status list_candidates(fitter *f, const char *wanted, berth_fitted *fitted) {
+    berth_compile_options options = quiet(f->options);
+    options.patches = wanted;
+    options.find_patches = true;
+    options.stop_after = "patches";
+    options.plan_only = true;
+    BERTH_TRY(berth_fit__without_patches(f->tries, &options, fitted));
+    const berth_compile_result *result = &fitted->result;
+    f->candidate_count = result->patch_candidate_count;
+    f->candidates = berth_arena_copy(f->arena, result->patch_candidates,
+                                     f->candidate_count * sizeof(*f->candidates));
+    for (uint32_t i = 0; i < f->candidate_count; ++i)
+        f->candidates[i].choice.node =
+            berth_arena_strdup(f->arena, result->patch_candidates[i].choice.node);
+    return BERTH_OK;
+}
+
+static const char *text_of(const berth_patch_candidate *candidate, berth_arena *arena) {
+    return berth_arena_printf(arena, "%s=%u", candidate->choice.node, candidate->choice.count);
+}
+
+// Plans with a candidate. Where it does not fit, *out_fits is false, and the status kept or freed.
+static berth_status plan(fitter *f, const char *text, berth_fitted *fitted, bool *out_fits) {
+    berth_compile_options options = quiet(f->options);
+    options.patches = text;
+    options.plan_only = true;
+    berth_status status = berth_fit__without_patches(f->tries, &options, fitted);
+    *out_fits = !status;
+    if (!status) return BERTH_OK;
+    uint64_t over_bytes = fitted->result.over_bytes;
+    if (ran_out(status) || over_bytes == 0) return status;
+    if (over_bytes < f->best_over_bytes) {
+        berth_status_free(f->failure);
+        f->failure = status;
+        f->best_over_bytes = over_bytes;
+    } else {
+        berth_status_free(status);
+    }
+    return BERTH_OK;
+}
+
+// ---- what is wanted -----------------------------------------------------------------------------
+
+// Plans with more and more work until one fits, by halves: the more work, the lower the peak, nearly.
+static berth_status find_fitting(fitter *f, berth_fitted *fitted) {
+    uint32_t low = 0, high = f->candidate_count;
+    while (low < high) {
+        uint32_t at = low + (high - low) / 2;
+        const char *text = text_of(&f->candidates[at], f->arena);
+        bool fits = false;
+        BERTH_TRY(plan(f, text, fitted, &fits));
+        if (fits && (!f->best || fitted->result.program->predicted_ns < f->best_ns)) {
+            f->best = text;
+            f->best_ns = fitted->result.program->predicted_ns;
+        }
+        if (fits && !reads_again(fitted))
+            high = at;
+        else
+            low = at + 1;
+    }
+    return BERTH_OK;
+}
+
+static int compare_peaks(const void *left, const void *right) {
+    const berth_patch_candidate *a = left, *b = right;
+    if (a->peak_bytes != b->peak_bytes) return a->peak_bytes < b->peak_bytes ? -1 : 1;
+    return a->extra_work < b->extra_work ? -1 : a->extra_work > b->extra_work;
+}
+
+// From the lowest estimated peak on: the least that is planned.
+static berth_status find_smallest(fitter *f, berth_fitted *fitted) {
+    berth_patch_candidate *sorted =
+        berth_arena_copy(f->arena, f->candidates, f->candidate_count * sizeof(*f->candidates));
+    qsort(sorted, f->candidate_count, sizeof(*sorted), compare_peaks);
+    bool plain = f->options->target->executor == BERTH_EXECUTOR_AOT;
+    uint32_t most = plain ? most_plain : most_others;
+    for (uint32_t i = 0; i < most && i < f->candidate_count; ++i) {
+        const char *text = text_of(&sorted[i], f->arena);
+        bool fits = false;
+        BERTH_TRY(plan(f, text, fitted, &fits));
+        if (fits && bytes_of(fitted) < f->best_bytes) {
+            f->best_bytes = bytes_of(fitted);
+            f->best = text;
+        }
+    }
+    return BERTH_OK;
+}
+
+static berth_status search(fitter *f, berth_fitted *fitted) {
+    bool plain = f->options->target->executor == BERTH_EXECUTOR_AOT;
+    const char *wanted = f->options->patches;
+    BERTH_TRY(list_candidates(f, wanted, fitted));
+    if (wanted && strcmp(wanted, "least") == 0) return find_smallest(f, fitted);
+    BERTH_TRY(find_fitting(f, fitted));
+    // More work is not always a lower peak, and slices of channels are not always of use. Plans of plain C are made
+    // fast, and a refusal is to name the least.
+    if (f->best || !plain) return BERTH_OK;
+    BERTH_TRY(list_candidates(f, "least", fitted));
+    return find_smallest(f, fitted);
+}
+
+static berth_status run_search(void *user) {
+    fitter *f = user;
+    berth_fitted tried = {0};
+    berth_status status = search(f, &tried);
+    berth_fitted_release(&tried);
+    return status;
+}
+
+// Compiles as it was asked for, with what was found.
+static berth_status compile_best(fitter *f, berth_fitted *fitted) {
+    berth_compile_options options = quiet(f->options);
+    options.progress = f->options->progress;
+    options.patches = f->best;
+    options.unpatched_bytes = f->unpatched_bytes;
+    options.unpatched_over_bytes = f->unpatched_over_bytes;
+    return berth_fit__without_patches(f->tries, &options, fitted);
+}
+
+// After a first plan that ended so: whether others are made.
+static bool wants_patches(const berth_compile_options *options, berth_status status,
+                          const berth_fitted *fitted) {
+    const char *text = options->patches;
+    if (!is_word(text) || (text && strcmp(text, "never") == 0) || options->stop_after ||
+        options->expose_values)
+        return false;
+    if (status) return !ran_out(status) && fitted->result.over_bytes > 0;
+    return (text && strcmp(text, "least") == 0) || reads_again(fitted);
+}
+
+// Makes others. `status` is that of the first plan, which `fitted` has.
+static berth_status compare(fitter *f, berth_status status, berth_fitted *fitted) {
+    uint64_t over_bytes = status ? fitted->result.over_bytes : 0;
+    f->unpatched_over_bytes = over_bytes;
+    f->best_over_bytes = status ? over_bytes : UINT64_MAX;
+    f->failure = status;
+    f->best_bytes = UINT64_MAX;
+    if (!status) {
+        f->unpatched_bytes = f->best_bytes = bytes_of(fitted);
+        f->best_ns = fitted->result.program->predicted_ns;
+        f->best = "never";
+    } else {
+        berth_fitted_release(fitted);  // may be large
+    }
+    berth_status searched = berth_arena_try(f->arena, run_search, f);
+    bool found = f->best && strcmp(f->best, "never") != 0;
+    if (!searched && found) searched = compile_best(f, fitted);
+    if (!searched && !found && f->failure) {
+        searched = f->failure;
+        f->failure = BERTH_OK;
+        fitted->result.over_bytes = f->best_over_bytes;
+    }
+    if (f->failure) berth_status_free(f->failure);
+    return searched;
+}
+
+static berth_status fit(berth_fit_tries *tries, const berth_compile_options *options,
+                        berth_fitted *fitted) {
+    berth_status status = berth_fit__without_patches(tries, options, fitted);
+    if (!wants_patches(options, status, fitted)) return status;
+    fitter f = {.tries = tries, .options = options};
+    berth_status made = berth_arena_create(berth_allocator_system(), &f.arena);
+    if (made) {
+        berth_status_ignore(status);
+        return made;
+    }
+    status = compare(&f, status, fitted);
+    berth_arena_destroy(f.arena);
+    return status;
+}
+
+berth_status berth_fit(const berth_module *module, const berth_compile_options *options,
+                       berth_fitted *out_fitted) {
+    *out_fitted = (berth_fitted){0};
+    BERTH_TRY(berth_fit_check_patches(options->patches));
+    berth_fit_tries tries = {.module = module};
+    berth_status status = fit(&tries, options, out_fitted);
+    out_fitted->packed_store = tries.packed_store;
+    return status;
+}
