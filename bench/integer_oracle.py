@@ -5,7 +5,7 @@
 
 Products and sums of quantised values are computed exactly (integers in float64, below 2**53); scales are multiplied, divided and
 rounded (to the nearest, halves to the even) in float64. Kernels that take the scales as f32 differ from it by one step where a
-value lies within their rounding of the middle between two steps. Written from the operators' text alone: it shares nothing with
+value lies within their rounding of the middle between two steps; through the layers after it such a step travels on. Written from the operators' text alone: it shares nothing with
 what it judges. Operators: those that convolutional classifiers have in QDQ form.
 """
 import argparse
@@ -90,6 +90,18 @@ def pool(attributes, x):
     return Real(taps.max(axis=(4, 5)), x.scale)
 
 
+def average(attributes, x):
+    if any(attributes.get('pads', [])):
+        raise ValueError('AveragePool with a border is not implemented')
+    taps = windows(x.whole, *frame(attributes, x, attributes['kernel_shape']), 0)
+    return Real(taps.mean(axis=(4, 5)), x.scale)
+
+
+def softmax(x, axis):
+    powers = np.exp(x.value - x.value.max(axis=axis, keepdims=True))
+    return Real(powers / powers.sum(axis=axis, keepdims=True))
+
+
 def mean(x, axes, keep):
     count = math.prod(x.whole.shape[a] for a in axes)
     return Real(x.whole.sum(axis=axes, keepdims=keep) / count, x.scale.reshape(()))
@@ -111,7 +123,8 @@ def apply(node, attributes, xs):
         return dequantize(xs[0], xs[1].value, *xs[2:], axis=attributes.get('axis', 1))
     plain = {'Conv': lambda: conv(attributes, *xs), 'Gemm': lambda: gemm(attributes, *xs), 'MatMul': lambda: gemm({}, *xs),
              'Add': lambda: Real(xs[0].value + xs[1].value), 'Relu': lambda: relu(xs[0]), 'Clip': lambda: clip(*xs),
-             'MaxPool': lambda: pool(attributes, xs[0]), 'GlobalAveragePool': lambda: mean(xs[0], (2, 3), True),
+             'MaxPool': lambda: pool(attributes, xs[0]), 'AveragePool': lambda: average(attributes, xs[0]),
+             'Softmax': lambda: softmax(xs[0], attributes.get('axis', -1)), 'GlobalAveragePool': lambda: mean(xs[0], (2, 3), True),
              'Flatten': lambda: Real(xs[0].whole.reshape(xs[0].whole.shape[0], -1), xs[0].scale.reshape(-1)[0])}
     if op in ('Reshape', 'ReduceMean'):
         given = [int(v) for v in xs[1].value] if len(xs) > 1 else list(attributes['axes'])
@@ -122,8 +135,8 @@ def apply(node, attributes, xs):
     return plain[op]()
 
 
-def run(path, feeds):
-    """The outputs, as float64 (or integers, where the network ends in them)."""
+def compute(path, feeds, see):
+    """The values by name; see(name, value) may put another in place of one that was computed."""
     graph = onnx.load(path).graph
     values = {name: Real(x) for name, x in feeds.items()}
     for tensor in graph.initializer:
@@ -131,9 +144,33 @@ def run(path, feeds):
         values[tensor.name] = x if x.dtype in LOWEST else Real(x)
     for node in graph.node:
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        values[node.output[0]] = apply(node, attributes, [values[name] if name else None for name in node.input])
-    results = [values[o.name] for o in graph.output]
+        result = apply(node, attributes, [values[name] if name else None for name in node.input])
+        values[node.output[0]] = see(node.output[0], result)
+    return values
+
+
+def run(path, feeds):
+    """The outputs, as float64 (or integers, where the network ends in them)."""
+    values = compute(path, feeds, lambda name, value: value)
+    results = [values[output.name] for output in onnx.load(path).graph.output]
     return [r.value if isinstance(r, Real) else r for r in results]
+
+
+def layers(path, feeds, given):
+    """How far `given` ({name: integers}, results of QuantizeLinear) are from what the operators before them give for the given ones
+    before: (steps at most, largest share of elements of one that differ, one element not counted, its name). Each layer by itself."""
+    seen = []
+
+    def see(name, value):
+        if name not in given:
+            return value
+        steps = np.abs(value.astype(np.int64) - given[name])
+        seen.append((max(0, int((steps > 0).sum()) - 1) / steps.size, int(steps.max()), name))
+        return given[name]
+
+    compute(path, feeds, see)
+    share, _, name = max(seen)
+    return max(steps for _, steps, _ in seen), share, name
 
 
 def main():

@@ -8,8 +8,9 @@
 Makes ResNet-50 and MobileNetV2 in QDQ form with onnxruntime.quantization from the generators of `--models` (calibrated with
 random data): activations u8 or i8, weights i8, a scale per channel or per tensor. For every model and number of threads:
 medians of the times of one request, the processor time of one (which other work on the machine changes less), and how far
-the results are apart on one input, in steps of the last quantisation: from ONNX Runtime's integers, and from the same
-model as ONNX Runtime computes it in floats, node by node. The network in f32 is measured beside them.
+the results are apart on one input, in steps of the last quantisation: from exact integers (integer_oracle.py), each layer by
+itself and at the end; from ONNX Runtime's integers, and from the same model as ONNX Runtime computes it in floats, node by node; last, how far ONNX Runtime's integers are from the
+exact ones. The network in f32 is measured beside them.
 """
 import argparse
 import fnmatch
@@ -26,6 +27,7 @@ import onnxruntime as ort
 from onnxruntime import quantization
 
 import compare_ort
+import integer_oracle
 
 BERTH = os.path.join(compare_ort.ROOT, 'build/release/berth')
 FORMS = {'u8i8_channel': ('QUInt8', True), 'u8i8_tensor': ('QUInt8', False), 'i8i8_channel': ('QInt8', True), 'i8i8_tensor': ('QInt8', False)}
@@ -92,14 +94,30 @@ def in_floats(path, feeds):
     return ort.InferenceSession(path, options, providers=['CPUExecutionProvider']).run(None, feeds)[0]
 
 
+def layers_apart(path, feeds, file, folder):
+    """How far a quantised result is at most from exact integers computed of our own results before it, in steps."""
+    model, every = onnx.load(path), os.path.join(folder, 'every.onnx')
+    kinds = {t.name: t.data_type for t in model.graph.initializer}
+    names = {n.output[0]: kinds[n.input[2]] for n in model.graph.node if n.op_type == 'QuantizeLinear'}
+    model.graph.output.extend(onnx.helper.make_tensor_value_info(name, kind, None) for name, kind in names.items())
+    onnx.save(model, every)
+    files = {name: os.path.join(folder, 'y%d.npy' % i) for i, name in enumerate(names)}
+    command = [BERTH, 'run', every, '--quiet', '--dim', 'batch=1', '--input', '%s=%s' % (next(iter(feeds)), file)]
+    for name, result in files.items():
+        command += ['--output', '%s=%s' % (name, result)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return integer_oracle.layers(path, feeds, {name: np.load(result) for name, result in files.items()})[0]
+
+
 def apart(program, session, path, feeds, file, folder):
-    """Largest differences of the results from ONNX Runtime's, in steps: as it runs the model, and in floats."""
+    """Largest differences in steps: a layer of ours from exact integers, the result from them, from ONNX Runtime's integers and from
+    its floats; its integers from exact ones."""
     name, output, result = session.get_inputs()[0].name, session.get_outputs()[0].name, os.path.join(folder, 'y.npy')
     command = [BERTH, 'run', program, '--quiet', '--threads', '1', '--input', '%s=%s' % (name, file), '--output', '%s=%s' % (output, result)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    got, floats = np.load(result), in_floats(path, feeds)
+    got, floats, theirs, exact = np.load(result), in_floats(path, feeds), session.run(None, feeds)[0], integer_oracle.run(path, feeds)[0]
     step = np.diff(np.unique(floats)).min()
-    return [np.abs(got - expected).max() / step for expected in (session.run(None, feeds)[0], floats)]
+    return [layers_apart(path, feeds, file, folder)] + [np.abs(a - b).max() / step for a, b in ((got, exact), (got, theirs), (got, floats), (theirs, exact))]
 
 
 def measure(path, form, threads, rounds, folder):
@@ -112,7 +130,7 @@ def measure(path, form, threads, rounds, folder):
     rows = [(compare_ort.time_ort(session, feeds, runs), compare_ort.time_berth(program, {name: file}, threads, runs),
              ort_cpu_ms(session, feeds, runs), berth_cpu_ms(command, runs)) for _ in range(rounds)]
     theirs, ours, their_cpu, our_cpu = (statistics.median(column) for column in zip(*rows))
-    steps = '%9.2f %9.2f' % tuple(apart(program, session, path, feeds, file, folder)) if form else ''
+    steps = '%9.2f %9.2f %9.2f %9.2f %9.2f' % tuple(apart(program, session, path, feeds, file, folder)) if form else ''
     print('%-26s %7d %9.2f %9.2f %7.3f %9.2f %9.2f %7.3f %s' % (os.path.basename(path)[:-5], threads, theirs, ours, ours / theirs,
                                                               their_cpu, our_cpu, our_cpu / their_cpu, steps), flush=True)
 
@@ -128,8 +146,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or temporary
         os.makedirs(folder, exist_ok=True)
-        print('%-26s %7s %9s %9s %7s %9s %9s %7s %9s %9s' % ('model', 'threads', 'ORT ms', 'Berth ms', 'ratio', 'ORT cpu', 'Berth cpu',
-                                                           'ratio', 'integers', 'floats'))
+        print('%-26s %7s %9s %9s %7s %9s %9s %7s %9s %9s %9s %9s %9s' % ('model', 'threads', 'ORT ms', 'Berth ms', 'ratio', 'ORT cpu', 'Berth cpu',
+                                                           'ratio', 'layer', 'exact', 'ORT int', 'floats', 'ORT:exact'))
         for name in ('resnet50', 'mobilenetv2'):
             for form in [None] + list(FORMS):
                 if not fnmatch.fnmatch('%s_%s' % (name, form) if form else name, args.only):
