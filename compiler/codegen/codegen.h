@@ -24,6 +24,7 @@ typedef struct berth_kernel_source {
     uint32_t group_size[3];
     uint32_t scratch_bytes;  // per thread (cpu)
     double flops;
+    bool chooses_loads;  // a condition chooses between what is read in two places
     double bytes;
 } berth_kernel_source;
 

@@ -90,6 +90,7 @@ typedef struct fact_walk {
     uint32_t *access;  // by buffer, 0 = not used
     uint32_t *seen;    // by expression: the last statement that has it
     uint32_t statement;
+    bool chooses_loads;
 } fact_walk;
 
 // select(is_nan(x), c, x), where x counts once, also in functions that were read and have it twice.
@@ -98,6 +99,19 @@ static bool asks_of_itself(const berth_tfn *fn, const berth_expr_node *select) {
     const berth_expr_node *asked = &fn->exprs.data[select->a];
     return asked->kind == BERTH_EXPR_UNARY && asked->op == BERTH_UNARY_IS_NAN &&
            berth_tfn_expr_equal(fn, asked->a, select->c);
+}
+
+static bool reads(const berth_tfn *fn, berth_expr id) {
+    if (!id) return false;
+    const berth_expr_node *node = &fn->exprs.data[id];
+    switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_INT:
+    case BERTH_EXPR_FLOAT:
+    case BERTH_EXPR_VAR:
+    case BERTH_EXPR_SYMBOL: return false;
+    case BERTH_EXPR_LOAD: return true;
+    default: return reads(fn, node->a) || reads(fn, node->b) || reads(fn, node->c);
+    }
 }
 
 static double walk_expr(fact_walk *w, berth_expr id) {
@@ -119,6 +133,8 @@ static double walk_expr(fact_walk *w, berth_expr id) {
         if (node->kind == BERTH_EXPR_UNARY || node->kind == BERTH_EXPR_BINARY) flops = node->lanes;
         if (node->kind == BERTH_EXPR_FMA) flops = 2.0 * node->lanes;
     }
+    if (node->kind == BERTH_EXPR_SELECT && node->lanes == 1 && !w->chooses_loads)
+        w->chooses_loads = reads(fn, node->b) && reads(fn, node->c);
     if (!asks_of_itself(fn, node)) flops += walk_expr(w, node->a);
     return flops + walk_expr(w, node->b) + walk_expr(w, node->c);
 }
@@ -172,6 +188,7 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
                    .access = berth_arena_new_array(arena, uint32_t, fn->bufs.count + 1),
                    .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
+    kernel->chooses_loads = w.chooses_loads;
     berth_buf *list = berth_arena_new_array(arena, berth_buf, fn->bufs.count + 1);
     bool *written = berth_arena_new_array(arena, bool, fn->bufs.count + 1);
     berth_kernel_binding *bindings =

@@ -10,7 +10,7 @@
 #include "ir/text.h"
 #include "tests/check.h"
 
-enum { most_text = 1024 };
+enum { most_text = 1024, most_values = 4 };
 
 static void write_model(char *text, const char *mask, int rows, int columns) {
     snprintf(text, most_text,
@@ -31,8 +31,12 @@ static void fill(berth_tensor *tensor, uint64_t seed) {
         berth_tensor_set_i64(tensor, i, (i * 7 + i / 5) % 5 > 2);
 }
 
+static uint32_t session_outputs(const berth_session *session) {
+    return berth_session_program(session)->output_count;
+}
+
 static void compare(const berth_session *session, const berth_tensor *wanted, const char *text) {
-    for (uint32_t o = 0; o < 2; ++o) {
+    for (uint32_t o = 0; o < session_outputs(session); ++o) {
         const berth_tensor *got = berth_session_output(session, o);
         int64_t count = berth_tensor_element_count(&wanted[o]);
         for (int64_t i = 0; i < count; ++i)
@@ -48,7 +52,7 @@ static void run(const char *text) {
     berth_session *session = NULL;
     berth_machine_facts facts;
     berth_compile_result result;
-    berth_tensor inputs[4], wanted[2];
+    berth_tensor inputs[most_values], wanted[most_values];
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     assert_ok(berth_module_parse(arena, text, strlen(text), "text", &module));
     assert_ok(berth_module_parse(arena, text, strlen(text), "text", &reference));
@@ -58,12 +62,13 @@ static void run(const char *text) {
     berth_compile_options options = {.target = target, .cache_folder = getenv("BERTH_CACHE_DIR")};
     assert_ok(berth_compile(module, &options, &result));
     assert_ok(berth_session_open(berth_allocator_system(), result.program, NULL, &session));
-    for (uint32_t i = 0; i < 4; ++i) {
+    uint32_t count = result.program->input_count;
+    for (uint32_t i = 0; i < count; ++i) {
         inputs[i] = *berth_session_input(session, i);
         fill(&inputs[i], i + 1);
     }
     assert_ok(berth_eval_function(reference, berth_module_find_function(reference, "main"), inputs,
-                                  4, wanted, 2, arena));
+                                  count, wanted, result.program->output_count, arena));
     assert_ok(berth_session_run(session, -1));
     compare(session, wanted, text);
     berth_session_close(session);
@@ -77,6 +82,29 @@ Test(select, masks_of_bytes_over_floats) {
         for (size_t m = 0; m < 2; ++m) {
             char text[most_text];
             write_model(text, masks[m], shapes[i][0], shapes[i][1]);
+            run(text);
+        }
+}
+
+// Which part an element comes from is a condition, too, where more is computed in the same loops: short ones inside, which
+// a compiler unrolls, and one over rows, which it puts into vectors.
+Test(select, parts_of_a_concatenation) {
+    static const char *const parts[] = {"%a, %b", "%d, %d, %d", "%a, %d, %a, %b"};
+    static const int columns[] = {2, 3, 6, 8};
+    for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); ++p)
+        for (size_t c = 0; c < sizeof(columns) / sizeof(columns[0]); ++c) {
+            char text[most_text];
+            snprintf(text, sizeof(text),
+                     "module \"m\"\ngraph @main(%%a: f32[1,6,1,%d], %%b: f32[1,6,1,%d]) {\n"
+                     "  %%scale = constant() {value = f32[] (0.03125)}\n"
+                     "  %%zero = constant() {value = u8[] (128)}\n"
+                     "  %%i = quantize_linear(%%a, %%scale, %%zero)\n"
+                     "  %%d = dequantize_linear(%%i, %%scale, %%zero)\n"
+                     "  %%all = concat(%s) {axis = 1}\n"
+                     "  %%q = quantize_linear(%%all, %%scale, %%zero)\n"
+                     "  %%y = dequantize_linear(%%q, %%scale, %%zero)\n"
+                     "  return %%y\n}\n",
+                     columns[c], columns[c], parts[p]);
             run(text);
         }
 }
