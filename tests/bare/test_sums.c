@@ -38,6 +38,8 @@ static const row rows[] = {
     {"matmul_integer | u8[6,35] i8[35,8]! u8[]=9 |", PAIRS},
     {"matmul_integer | u8[1,67] i8[67,11]! u8[]=204 |", ROWS},
     {"matmul_integer | u8[1,128] i8[128,32]! |", ROWS},
+    {"matmul_integer | u8[1,7] i8[7,9]! u8[]=11 |", ROWS},
+    {"matmul_integer | u8[1,23] i8[23,6]! u8[]=90 |", ROWS},
     {"conv_integer | u8[1,3,9,8] i8[3,1,3,3]! | pads=1,1,1,1 group=3", WINDOWS},
     {"conv_integer | u8[1,2,9,9] i8[2,1,3,3]! | pads=0,0,1,1 strides=2,2 group=2", WINDOWS},
     {"conv_integer | u8[1,2,64,61] i8[2,1,3,3]! | pads=1,1,1,1 group=2", WINDOWS},
@@ -304,6 +306,34 @@ Test(bare_sums, floats_are_not_written_over_bytes) {
                             "  return %p\n}\n");
     arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4");
     berth_arena_destroy(arena);
+}
+
+// One function serves products of other depths and rows, so that no compiler knows either.
+Test(bare_sums, products_share_rows_with_helium) {
+    int64_t seed = 5;
+    sources s = {.text = NULL};
+    char folder[64];
+    make_folder(folder);
+    assert_ok(berth_arena_create(berth_allocator_system(), &s.arena));
+    berth_strbuf text = berth_strbuf_make(s.arena);
+    berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: u8[1,14]) {\n"
+                            "  %scale = constant() {value = f32[] (900.0)}\n"
+                            "  %zero = constant() {value = u8[] (100)}\n");
+    add_constant(&text, "w0", "i8[14,7]", 98, &seed);
+    add_constant(&text, "w1", "i8[7,12]", 84, &seed);
+    berth_strbuf_add(&text, "  %s0 = matmul_integer(%x, %w0)\n  %f0 = cast(%s0) {to = f32}\n"
+                            "  %q = quantize_linear(%f0, %scale, %zero)\n"
+                            "  %s1 = matmul_integer(%q, %w1, %zero)\n  return %s1\n}\n");
+    s.text = berth_strbuf_text(&text);
+    const berth_program *program = NULL;
+    const berth_memory_report *memory = NULL;
+    assert_ok(compile_for(&s, BARE_CORTEX_M55, &program, &memory));
+    print_sources(&s, program, memory, folder);
+    run_native(&s, folder);
+    if (shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0)
+        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -Os", "an547.ld", "mps3-an547");
+    remove_tree(folder);
+    berth_arena_destroy(s.arena);
 }
 
 // Of a product's 24 sums a row that a product of one column reads, none has a place in small code: 240 bytes of the
