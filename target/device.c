@@ -220,6 +220,7 @@ berth_target *berth_target__device(berth_target__parse *parse, const json *value
         berth_target__error(parse, berth_target__below(parse, value, "memory_alignment_bytes"),
                             "%lld is not a power of two", (long long)alignment);
     if (parse->diagnostics.count != diagnostics_before) return NULL;
+    target->capacity_is_assumed = target->memory_capacity_bytes < 0;
     berth_target__fill_defaults(parse->arena, target);
     berth_target__canonicalise_device(parse->arena, target);
     return target;

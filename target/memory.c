@@ -489,21 +489,28 @@ static bool is_board(const berth_multi_target *multi) {
            multi->memories[multi->devices[0].own_memory].implied;
 }
 
-// A board has a RAM ("sram"), which is its own memory, and a flash, which holds its constants and whose size only a
-// budget limits. They are there for those who name them.
+static const uint64_t most_addressed_bytes = UINT64_C(1) << 32;  // addresses of 32 bits
+
+// A board has a RAM ("sram"), which is its own memory, and a flash, which holds its constants; only budgets limit the
+// size of a flash, and of a RAM whose size nobody gave. They are there for those who name them.
 static void imply_board(builder *b) {
     berth_multi_target *multi = b->multi;
     if (!is_board(multi)) return;
-    if (has_budget(b, "sram")) multi->memories[multi->devices[0].own_memory].name = "sram";
+    berth_target_memory *own = &multi->memories[multi->devices[0].own_memory];
+    if (has_budget(b, "sram")) {
+        own->name = "sram";
+        if (multi->devices[0].target->capacity_is_assumed)
+            own->capacity_bytes = own->budget_bytes = most_addressed_bytes;
+    }
     if (!has_budget(b, "flash") || memory_named(multi, "flash") != BERTH_NO_INDEX) return;
     berth_target_memory *flash = &multi->memories[add_memory(b, 0, "flash")];
-    flash->capacity_bytes = flash->budget_bytes = UINT64_C(1) << 32;  // addresses of 32 bits
+    flash->capacity_bytes = flash->budget_bytes = most_addressed_bytes;
     flash->holds_constants = true;
     flash->implied = false;
 }
 
-// One "NAME=BYTES" of the option.
-static void take_budget(builder *b, const char *text) {
+// One "NAME=BYTES" of the option. `taken`: per memory, whether it had one already.
+static void take_budget(builder *b, const char *text, bool *taken) {
     static const char option[] = "memory";
     berth_arena *scratch = b->parse->scratch;
     const char *equals = strrchr(text, '=');
@@ -532,18 +539,25 @@ static void take_budget(builder *b, const char *text) {
     }
     if (refuse_on_chip(b, index, option)) return;
     berth_target_memory *memory = &b->multi->memories[index];
+    if (taken[index]) {
+        berth_target__error(b->parse, option, "'%s' is a second budget of memory '%s'", text,
+                            memory->name);
+        return;
+    }
+    taken[index] = true;
     const char *error = NULL;  // "4096" is a number, "4KiB" a text
     json *value = berth_target__json_read(scratch, scratch, equals + 1, strlen(equals + 1), &error);
     if (!value) value = berth_target__json_string(scratch, equals + 1);
-    value->path = option;
+    value->path = berth_arena_printf(scratch, "%s: %s", option, name);
     if (berth_target__read_int(b->parse, value, true, 1, (double)memory->capacity_bytes, &bytes))
         memory->budget_bytes = (uint64_t)bytes;
 }
 
 static void take_budgets(builder *b, const char *list) {
+    bool *taken = berth_arena_new_array(b->parse->scratch, bool, b->multi->memory_count + 1);
     for (size_t length = 0; list; list = list[length] ? list + length + 1 : NULL) {
         length = strcspn(list, ",");
-        take_budget(b, berth_arena_strndup(b->parse->scratch, list, length));
+        take_budget(b, berth_arena_strndup(b->parse->scratch, list, length), taken);
     }
 }
 

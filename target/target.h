@@ -108,6 +108,7 @@ typedef struct berth_target {
     int64_t dispatch_ns;
     double power_watts;
     int64_t memory_capacity_bytes;
+    bool capacity_is_assumed;  // nobody said it: a default of the kind
     int64_t memory_alignment_bytes;
     double memory_bandwidth_bytes_per_s;
     double core_bandwidth_bytes_per_s;  // 0 = not said

@@ -18,16 +18,30 @@ typedef struct sweeper {
 
 // ---- plans --------------------------------------------------------------------------------------
 
+// Budgets of the other memories, each with a comma behind it.
+static const char *other_budgets(const sweeper *s) {
+    const berth_multi_target *target = berth_model_target(s->model);
+    uint32_t swept = berth_multi_target_memory_meant(target, s->name);
+    berth_strbuf text = berth_strbuf_make(s->arena);
+    const char *at = s->options->target_options.budgets;
+    for (size_t length = 0; at; at = at[length] ? at + length + 1 : NULL) {
+        length = strcspn(at, ",");
+        const char *name = berth_arena_strndup(s->arena, at, strcspn(at, "=,"));
+        if (berth_multi_target_memory_meant(target, name) == swept) continue;
+        berth_strbuf_add_n(&text, at, length);
+        berth_strbuf_add(&text, ",");
+    }
+    return berth_strbuf_text(&text);
+}
+
 // A plan with a budget of the memory; 0 = none.
 static berth_status load(sweeper *s, uint64_t budget_bytes, berth_model **out_model) {
     berth_model_options options = *s->options;
-    const char *others = options.target_options.budgets;
     options.compile.plan_only = true;
     options.over_bytes = &s->over_bytes;
     if (budget_bytes)
-        options.target_options.budgets =
-            berth_arena_printf(s->arena, "%s%s%s=%llu", others ? others : "", others ? "," : "",
-                               s->name, (unsigned long long)budget_bytes);
+        options.target_options.budgets = berth_arena_printf(
+            s->arena, "%s%s=%llu", other_budgets(s), s->name, (unsigned long long)budget_bytes);
     return berth_model_load(s->path, &options, out_model);
 }
 

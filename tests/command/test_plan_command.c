@@ -304,6 +304,9 @@ Test(plan_command, a_sweep_goes_down_to_the_smallest_budget) {
     cr_expect(strstr(r->out, "</svg>"), "%s", r->out);
     r = berth_run("plan " DIGITS " -q --memory-sweep");
     cr_expect(strstr(r->out, "the smallest budget that does: "), "%s", r->out);
+    // A budget of the memory that is swept is one of those that the sweep sets itself.
+    r = berth_run("plan " DIGITS " -q --memory cpu=64KiB --memory-sweep=cpu:0");
+    cr_expect(r->exit_status == 0 && strstr(r->out, "the smallest budget that does"), "%s", r->err);
     berth_run_fails("plan " DIGITS " --memory-sweep --format=dot", 2, "--memory-sweep has");
     berth_run_fails("plan " DIGITS " --memory-sweep=gpu", 1, "no memory or device \"gpu\"");
 }

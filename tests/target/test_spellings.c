@@ -43,7 +43,7 @@ Test(target_spellings, budgets_of_the_command_line) {
     } cases[] = {{"dram=1MiB", 1 << 20, 0},
                  {"big=2MiB,npu=4096", 2 << 20, 4096},
                  {"cpu:0=3MiB,vta=8KiB", 3 << 20, 8192},
-                 {"npu_ram=5000,npu_ram=6000", 64 << 20, 6000}};
+                 {"npu_ram=6000", 64 << 20, 6000}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         berth_multi_target *t = NULL;
         berth_target_options options = {.budgets = cases[i].budgets};
@@ -54,8 +54,8 @@ Test(target_spellings, budgets_of_the_command_line) {
         cr_expect_eq(t->memories[1].budget_bytes, npu_ram, "%s", cases[i].budgets);
         check_round_trip(t, cases[i].budgets);
     }
-    static const char *const wrong[] = {"cuda=1MiB",   "dram", "dram=0",
-                                        "dram=999TiB", "=5",   "npu=x"};
+    static const char *const wrong[] = {
+        "cuda=1MiB", "dram", "dram=0", "dram=999TiB", "=5", "npu=x", "npu_ram=5000,npu_ram=6000"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
         berth_multi_target *t = NULL;
         berth_target_options options = {.budgets = wrong[i]};
@@ -438,7 +438,24 @@ Test(target_spellings, a_board_has_sram_and_flash) {
     cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory",
                              "there are sram, flash, host, cpu:0"));
     options.budgets = "flash=0";
-    cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory", "out of range"));
+    cr_expect(
+        has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory: flash", "out of range"));
+    options.budgets = "sram=1KiB,flash=2KiB,sram=3KiB";
+    cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory",
+                             "a second budget of memory 'sram'"));
+    options.budgets = "sram=1KiB,cpu:0=3KiB";  // by another name
+    cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory",
+                             "a second budget of memory 'sram'"));
+    // A board may have more than a microcontroller has by default, but not than it says that it has.
+    options.budgets = "sram=1MiB";
+    t = parse_with("cpu -arch=cortex-m4", &options);
+    cr_expect_eq(t->memories[0].budget_bytes, 1u << 20);
+    check_round_trip(t, "a large board");
+    cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4 -memory_capacity_bytes=65536", &options),
+                             "memory: sram", "allowed is 1 to 65536"));
+    options.budgets = "sram=5GiB";
+    cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory: sram",
+                             "allowed is 1 to 4294967296"));
     options = (berth_target_options){.budgets = "sram=64KiB"};
     cr_expect(has_diagnostic(diagnose("cpu", &options), "memory", "there are host, cpu:0"));
 }
