@@ -41,13 +41,22 @@ berth_status berth_fit_check_patches(const char *text) {
 
 // ---- plans --------------------------------------------------------------------------------------
 
+// What kernels of plain C keep for themselves in static memory.
+static uint64_t private_bytes(const berth_program *program) {
+    uint64_t most = 0;
+    bool plain = strcmp(program->executor, berth_executor_kind_name(BERTH_EXECUTOR_AOT)) == 0;
+    for (uint32_t i = 0; plain && i < program->kernel_count; ++i)
+        if (program->kernels[i].scratch_bytes > most) most = program->kernels[i].scratch_bytes;
+    return most;
+}
+
 // All that the program's memories hold but for the model's file.
 static uint64_t bytes_of(const berth_fitted *fitted) {
     const berth_program *program = fitted->result.program;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < program->pool_count; ++i)
         if (program->pools[i].usage != BERTH_POOL_STORE) sum += program->pools[i].size_bytes;
-    return sum;
+    return sum + private_bytes(program);
 }
 
 static bool reads_again(const berth_fitted *fitted) {

@@ -290,7 +290,7 @@ static bool stays_in_program(const berth_packager *p, uint32_t pool) {
 
 uint64_t berth_packager__scratch_bytes(const berth_packager *p, uint32_t memory) {
     uint64_t total = 0;
-    if (p->target->executor == BERTH_EXECUTOR_AOT) return 0;
+    bool plain = p->target->executor == BERTH_EXECUTOR_AOT;
     for (uint32_t d = 0; d < p->target->device_count; ++d) {
         const berth_target_device *device = &p->target->devices[d];
         uint64_t most = 0;
@@ -302,8 +302,11 @@ uint64_t berth_packager__scratch_bytes(const berth_packager *p, uint32_t memory)
             uint64_t bytes = p->kernels.data[step->kernel].scratch_bytes;
             if (bytes > most) most = bytes;
         }
-        // While it grows, a thread has two (devices/cpu/executable.c).
-        total += most * (uint64_t)(device->target->cores > 0 ? device->target->cores + 1 : 2);
+        // Of plain C, one static array. Else, while it grows, a thread has two (devices/cpu/executable.c).
+        if (plain)
+            total += align_up(most, BERTH_PLAIN_ALIGNMENT_BYTES);
+        else
+            total += most * (uint64_t)(device->target->cores > 0 ? device->target->cores + 1 : 2);
     }
     return total;
 }

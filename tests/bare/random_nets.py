@@ -160,8 +160,20 @@ class Network:
     def check_kind(self, kind, graph, options=()):
         done, folder = self.build(kind, options)
         check(done, kind + ' is not built ' + ' '.join(options))
+        self.check_sram(kind, folder, options)
         raw = compile_and_run(kind, folder, self.given)
         self.same(kind + ' '.join(('', *options)), graph, split(raw, graph, kind))
+
+    def check_sram(self, kind, folder, options):
+        """All static memory, inputs and outputs are within the budget."""
+        budget = next((int(o[5:]) for o in options if o.startswith('sram=')), None)
+        if budget is None:
+            return
+        with open(os.path.join(folder, 'net.h')) as header:
+            used = int(re.search(r'NET_RAM_BYTES (\d+)', header.read()).group(1))
+        used += sum(v.nbytes for v in [*self.feeds.values(), *self.expected.values()])
+        if used > budget:
+            raise Wrong('%s: %d bytes where %d were allowed' % (kind, used, budget))
 
     def least(self, kind, bytes_):
         """The least that the refusal of so many bytes names; None where it is no refusal."""

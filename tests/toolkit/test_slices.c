@@ -55,10 +55,13 @@ static berth_status load(int widening, uint64_t limit, berth_model **out_model) 
     return berth_model_load_built(build, &widening, "separable", &options, out_model);
 }
 
-// Of values, inputs and outputs, which is what the limit holds for.
+// Of values, inputs, outputs and what kernels keep for themselves, which is what the limit holds for.
 static uint64_t needs(const berth_model *model) {
     const berth_program *program = berth_model_program(model);
     uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->kernel_count; ++i)
+        if (program->kernels[i].scratch_bytes > bytes) bytes = program->kernels[i].scratch_bytes;
+    bytes = (bytes + 7) / 8 * 8;
     for (uint32_t i = 0; i < program->pool_count; ++i)
         if (program->pools[i].usage != BERTH_POOL_CONSTANT) bytes += program->pools[i].size_bytes;
     return bytes;
