@@ -187,8 +187,9 @@ static int64_t choose_slices(const slicer *s, const chain *c) {
     if (graph->values.data[x].op != BERTH_NONE) other += bytes_of(s, x);
     uint64_t between = between_bytes(s, c);
     if (budget == 0 || between + other <= budget) return 1;
-    int64_t best = 1;
-    for (int64_t n = 2; n <= c->channels / 2; ++n) {
+    // A kernel binds all parts and the whole.
+    int64_t best = 1, most = berth_target_max_bindings(s->target->devices[device].target) - 1;
+    for (int64_t n = 2; n <= c->channels / 2 && n <= most; ++n) {
         if (c->channels % n || c->channels / n % 2) continue;
         best = n;
         if (between / (uint64_t)n + other <= budget) break;

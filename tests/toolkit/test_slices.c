@@ -92,6 +92,12 @@ static void check(int widening) {
     berth_model_destroy(model);
 }
 
+// However little there is, no kernel puts together more slices than it may bind.
+Test(slices, many_channels_that_do_not_fit_are_refused_for_their_memory) {
+    berth_model *model = NULL;
+    assert_fails(load(64, 1, &model), BERTH_OUT_OF_MEMORY, "its limit is 1 B");
+}
+
 Test(slices, where_they_help_nothing_there_are_none) {
     check(1);  // x, a slice and y are more than two whole values
 }
