@@ -11,12 +11,17 @@ struct berth_status_record {
     const char *message;     // after the record, in the same allocation
     berth_remedy *remedies;  // an allocation of their own, with the names after them; NULL = none
     size_t remedy_count;
+    // Not to be freed. A mark, since each library that has this file has an oom_record of its own.
+    bool is_static;
 };
 
 enum { most_remedies = 64 };
 
-static const berth_status_record oom_record = {
-    .code = BERTH_OUT_OF_MEMORY, .line = __LINE__, .file = __FILE__, .message = "out of memory"};
+static const berth_status_record oom_record = {.code = BERTH_OUT_OF_MEMORY,
+                                               .line = __LINE__,
+                                               .file = __FILE__,
+                                               .message = "out of memory",
+                                               .is_static = true};
 
 // Whoever owns a status may change it.
 static berth_status_record *writable(berth_status status) {
@@ -46,6 +51,7 @@ berth_status berth_status_make_at_v(berth_code code, const char *file, int line,
     record->line = line;
     record->remedies = NULL;
     record->remedy_count = 0;
+    record->is_static = false;
     char *message = (char *)(record + 1);
     vsnprintf(message, size, format, arguments);
     record->message = message;
@@ -62,7 +68,7 @@ berth_status berth_status_make_at(berth_code code, const char *file, int line, c
 }
 
 berth_status berth_status_prefix(berth_status status, const char *format, ...) {
-    if (!status || status == &oom_record) return status;
+    if (!status || status->is_static) return status;
     char prefix[512];
     va_list arguments;
     va_start(arguments, format);
@@ -94,7 +100,7 @@ static berth_remedy *copy_remedies(const berth_remedy *remedies, size_t count) {
 
 berth_status berth_status_with_remedies(berth_status status, const berth_remedy *remedies,
                                         size_t count) {
-    if (!status || status == &oom_record || count == 0) return status;
+    if (!status || status->is_static || count == 0) return status;
     if (count > most_remedies) count = most_remedies;
     berth_remedy *copy = copy_remedies(remedies, count);
     if (!copy) return status;
@@ -117,7 +123,7 @@ berth_remedy berth_status_remedy(berth_status status, size_t index) {
 // ---- the rest -----------------------------------------------------------------------------------
 
 berth_status berth_status_clone(berth_status status) {
-    if (!status || status == &oom_record) return status;
+    if (!status || status->is_static) return status;
     berth_status copy =
         berth_status_make_at(status->code, status->file, status->line, "%s", status->message);
     return berth_status_with_remedies(copy, status->remedies, status->remedy_count);
@@ -160,7 +166,7 @@ const char *berth_code_name(berth_code code) {
 }
 
 void berth_status_free(berth_status status) {
-    if (!status || status == &oom_record) return;
+    if (!status || status->is_static) return;
     berth_status_record *record = writable(status);
     free(record->remedies);
     free(record);

@@ -27,83 +27,98 @@ if(BERTH_SANITIZE)
     target_compile_options(berth_flags INTERFACE -Wno-format-truncation -Wno-format-overflow -Wno-maybe-uninitialized)
   endif()
 endif()
-if(BERTH_RUN_ONLY)  # what nothing calls is left out when libberth is linked
-  # Tables of pointers: a bit for each that the loader moves, not 24 bytes, where the C library's loader reads that form.
-  include(CheckCCompilerFlag)
-  include(CheckLinkerFlag)
-  include(CheckCSourceCompiles)
-  check_linker_flag(C LINKER:-z,pack-relative-relocs BERTH_LINKER_PACKS_RELOCATIONS)
-  check_c_source_compiles("#include <features.h>
+# What libberth is made of (berth_run_*): beside berth_flags, all that makes it small. What nothing calls is left out when it is
+# linked.
+add_library(berth_run_flags INTERFACE)
+target_link_libraries(berth_run_flags INTERFACE berth_flags)
+target_compile_definitions(berth_run_flags INTERFACE BERTH_NO_BUILT_IN_TAGS BERTH_NO_SOURCE_PLACES)
+# Tables of pointers: a bit for each that the loader moves, not 24 bytes, where the C library's loader reads that form.
+include(CheckCCompilerFlag)
+include(CheckLinkerFlag)
+include(CheckCSourceCompiles)
+check_linker_flag(C LINKER:-z,pack-relative-relocs BERTH_LINKER_PACKS_RELOCATIONS)
+check_c_source_compiles("#include <features.h>
 #if !defined(__GLIBC__) || __GLIBC__ < 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ < 36)
 #error older loaders do not read them
 #endif
 int main(void) { return 0; }" BERTH_LOADER_READS_PACKED_RELOCATIONS)
-  if(BERTH_LINKER_PACKS_RELOCATIONS AND BERTH_LOADER_READS_PACKED_RELOCATIONS)
-    target_link_options(berth_flags INTERFACE LINKER:-z,pack-relative-relocs)
-  endif()
-  target_compile_options(berth_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
+if(BERTH_LINKER_PACKS_RELOCATIONS AND BERTH_LOADER_READS_PACKED_RELOCATIONS)
+  target_link_options(berth_run_flags INTERFACE LINKER:-z,pack-relative-relocs)
+endif()
+set(berth_optimised "$<CONFIG:Release,RelWithDebInfo,MinSizeRel>")  # only there: sanitizers and debuggers see other code
+if(NOT BERTH_SANITIZE)
+  target_compile_options(berth_run_flags INTERFACE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables
     -fno-semantic-interposition)  # the library is linked with -Bsymbolic-functions
-  # Where size is asked for, all of it: 3.5 KB (GCC 12 on).
+  target_compile_options(berth_run_flags INTERFACE -fno-plt)  # calls go through the table of addresses, without a piece of code for each
+  # Size before speed: kernels are code of programs, and what a call costs besides them is the same within the noise (GCC 12 on:
+  # 3.5 KB less than -Os).
   check_c_compiler_flag(-Oz BERTH_COMPILER_HAS_OZ)
+  set(small -Os)
   if(BERTH_COMPILER_HAS_OZ)
-    target_compile_options(berth_flags INTERFACE $<$<CONFIG:MinSizeRel>:-Oz>)
+    set(small -Oz)
   endif()
-  target_compile_options(berth_flags INTERFACE -fno-plt)  # calls go through the table of addresses, without a piece of code for each
+  target_compile_options(berth_run_flags INTERFACE $<${berth_optimised}:${small}>)
   # Tables aligned as the ABI asks, not as vectors would like: gaps between them.
   check_c_compiler_flag(-malign-data=abi BERTH_ALIGNS_DATA_AS_ABI)
   if(BERTH_ALIGNS_DATA_AS_ABI)
-    target_compile_options(berth_flags INTERFACE -malign-data=abi)
+    target_compile_options(berth_run_flags INTERFACE -malign-data=abi)
   endif()
   # All files as one: 8 KB of 300 (GCC 12).
   include(CheckIPOSupported)
   check_ipo_supported(RESULT BERTH_LINKS_AS_ONE OUTPUT ipo_log LANGUAGES C)
-  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ${BERTH_LINKS_AS_ONE})
-  target_compile_definitions(berth_flags INTERFACE BERTH_NO_BUILT_IN_TAGS BERTH_NO_SOURCE_PLACES)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")  # with -Os it sees texts cut that are meant to be
-    target_compile_options(berth_flags INTERFACE -Wno-format-truncation)
-    # Objects of the static form that other compilers and linkers take, too.
-    target_compile_options(berth_flags INTERFACE -ffat-lto-objects)
-    if(BERTH_LINKS_AS_ONE)  # not in pieces that know little of each other: 1.4 KB
-      target_link_options(berth_flags INTERFACE -flto-partition=one)
+    target_compile_options(berth_run_flags INTERFACE -Wno-format-truncation)
+    if(BERTH_RUN_ONLY)  # objects of the static form that other compilers and linkers take, too
+      target_compile_options(berth_run_flags INTERFACE -ffat-lto-objects)
+    endif()
+    if(BERTH_LINKS_AS_ONE)  # not in pieces that know little of each other: 1.4 KB; the linker has forgotten that flag
+      target_link_options(berth_run_flags INTERFACE $<${berth_optimised}:-flto-partition=one> -fno-asynchronous-unwind-tables)
     endif()
   endif()
 endif()
+# berth_makes_small(TARGET): a part of libberth, or libberth.
+function(berth_makes_small target)
+  if(BERTH_LINKS_AS_ONE)
+    foreach(kind RELEASE RELWITHDEBINFO MINSIZEREL)
+      set_property(TARGET ${target} PROPERTY INTERPROCEDURAL_OPTIMIZATION_${kind} ON)
+    endforeach()
+  endif()
+endfunction()
 if(BERTH_FUZZ)
   target_compile_options(berth_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# berth_component(NAME [DEPENDS component...] [LINK library...] [NOT_TO_RUN file...] [ONLY_TO_RUN file...])
-# A static library berth_NAME from every .c file below the folder NAME. New files are picked up by themselves. NOT_TO_RUN: what
-# only the compiler and its tools use of it; BERTH_RUN_ONLY leaves these files out. ONLY_TO_RUN: what takes their place there.
+# berth_component(NAME [DEPENDS component...] [LINK library...] [RUNS [NOT_TO_RUN file...] [ONLY_TO_RUN file...]])
+# A static library berth_NAME from every .c file below the folder NAME. New files are picked up by themselves. RUNS: libberth has
+# it, as berth_run_NAME, without what only the compiler and its tools use of it (NOT_TO_RUN); ONLY_TO_RUN: what takes their place.
 function(berth_component name)
-  cmake_parse_arguments(arg "" "" "DEPENDS;LINK;NOT_TO_RUN;ONLY_TO_RUN" ${ARGN})
+  cmake_parse_arguments(arg "RUNS" "" "DEPENDS;LINK;NOT_TO_RUN;ONLY_TO_RUN" ${ARGN})
+  foreach(left_out arg_NOT_TO_RUN arg_ONLY_TO_RUN)
+    if(${left_out})
+      list(TRANSFORM ${left_out} PREPEND ${CMAKE_SOURCE_DIR}/${name}/)
+    endif()
+  endforeach()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.c)
+  if(arg_RUNS)
+    set(run_sources ${sources})
+    list(REMOVE_ITEM run_sources "" ${arg_NOT_TO_RUN})
+    add_library(berth_run_${name} STATIC ${run_sources})
+    target_link_libraries(berth_run_${name} PUBLIC berth_run_flags ${arg_LINK})
+    berth_makes_small(berth_run_${name})
+  endif()
   if(BERTH_RUN_ONLY)
-    set(left_out ${arg_NOT_TO_RUN})
-  else()
-    set(left_out ${arg_ONLY_TO_RUN})
+    return()
   endif()
-  if(left_out)
-    list(TRANSFORM left_out PREPEND ${CMAKE_SOURCE_DIR}/${name}/)
-    list(REMOVE_ITEM sources ${left_out})
-  endif()
-  if(NOT sources)
-    add_library(berth_${name} INTERFACE)
-    set(scope INTERFACE)
-  else()
-    add_library(berth_${name} STATIC ${sources})
-    set(scope PUBLIC)
-  endif()
-  target_link_libraries(berth_${name} ${scope} berth_flags ${arg_LINK})
-  if(NOT BERTH_RUN_ONLY)
-    install(TARGETS berth_${name} EXPORT berth_internal ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-            COMPONENT plugin-sdk EXCLUDE_FROM_ALL)
-    install(DIRECTORY ${CMAKE_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berth-internal
-            COMPONENT plugin-sdk EXCLUDE_FROM_ALL
-            FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
-  endif()
+  list(REMOVE_ITEM sources "" ${arg_ONLY_TO_RUN})
+  add_library(berth_${name} STATIC ${sources})
+  target_link_libraries(berth_${name} PUBLIC berth_flags ${arg_LINK})
+  install(TARGETS berth_${name} EXPORT berth_internal ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          COMPONENT plugin-sdk EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/berth-internal
+          COMPONENT plugin-sdk EXCLUDE_FROM_ALL
+          FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
   foreach(dependency ${arg_DEPENDS})
-    target_link_libraries(berth_${name} ${scope} berth_${dependency})
+    target_link_libraries(berth_${name} PUBLIC berth_${dependency})
   endforeach()
 endfunction()
 
@@ -117,47 +132,50 @@ function(berth_link_whole target)
   endforeach()
 endfunction()
 
-# berth_map_for_drivers(VARIABLE): the version script of libberth alone, which has the public functions and, of everything else,
-# what api/driver_names.map lists: nobody else is there to take more, and what is exported cannot be left out.
-function(berth_map_for_drivers out_map)
-  file(READ ${CMAKE_SOURCE_DIR}/api/berth.map script)
-  file(READ ${CMAKE_SOURCE_DIR}/api/driver_names.map names)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/api/berth.map ${CMAKE_SOURCE_DIR}/api/driver_names.map)
-  string(FIND "${script}" "global: berth_*;" place)
-  if(place EQUAL -1)
-    message(FATAL_ERROR "api/berth.map: no \"global: berth_*;\" to put the names of api/driver_names.map in place of")
-  endif()
-  string(REPLACE "global: berth_*;" "global:\n${names}" script "${script}")
-  set(${out_map} ${CMAKE_BINARY_DIR}/libberth.map PARENT_SCOPE)
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/libberth.map CONTENT "${script}" @ONLY)
+# berth_names(VARIABLE map...): the names in files of api/, one a line.
+function(berth_names out_names)
+  set(found)
+  foreach(map ${ARGN})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/api/${map})
+    file(STRINGS ${CMAKE_SOURCE_DIR}/api/${map} names REGEX "^ *berth_[a-z0-9_]+.$")
+    list(APPEND found ${names})
+  endforeach()
+  string(REGEX REPLACE "[^a-z0-9_]+" ";\n" found "${found}")
+  string(REGEX REPLACE "^;\n" "" found "${found}")
+  set(${out_names} "${found}" PARENT_SCOPE)
 endfunction()
 
-# berth_public_library(NAME EXPORT name OUTPUT file OBJECTS library COMPONENTS component... [WHOLE component...] LINK library...)
-# lib<file>.so and lib<file>.a (NAME and NAME_static) from the objects of an OBJECT library of api/ and from components; the
-# shared form has the symbols that api/<file>.map lists (docs/embedding.md), and of WHOLE (unless given, all of them) what
-# it does not use itself, too. LINK: libraries that both need.
-function(berth_public_library name)
-  cmake_parse_arguments(arg "" "EXPORT;OUTPUT;OBJECTS" "COMPONENTS;WHOLE;LINK" ${ARGN})
-  if(NOT arg_WHOLE)
-    set(arg_WHOLE ${arg_COMPONENTS})
+# berth_version_script(VARIABLE LIBRARY TEXT): the script api/LIBRARY.map with TEXT in the place of what it says of BERTH_PRIVATE.
+function(berth_version_script out_script library text)
+  file(READ ${CMAKE_SOURCE_DIR}/api/${library}.map script)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/api/${library}.map)
+  string(FIND "${script}" "global: berth_*;" place)
+  if(place EQUAL -1)
+    message(FATAL_ERROR "api/${library}.map: no \"global: berth_*;\" to put other names in place of")
   endif()
-  add_library(${name} SHARED $<TARGET_OBJECTS:${arg_OBJECTS}>)
-  set(objects ${arg_COMPONENTS})
-  list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
-  add_library(${name}_static STATIC $<TARGET_OBJECTS:${arg_OBJECTS}> ${objects})
+  string(REPLACE "global: berth_*;" "${text}" script "${script}")
+  set(${out_script} ${CMAKE_BINARY_DIR}/lib${library}.map PARENT_SCOPE)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/lib${library}.map CONTENT "${script}" @ONLY)
+endfunction()
+
+# berth_public_library(NAME EXPORT name OUTPUT file SCRIPT path SHARED object... [WHOLE component...] [PARTS component...]
+#   STATIC object... LINK library...)
+# lib<file>.so and lib<file>.a (NAME and NAME_static). SHARED and STATIC: objects of each; the shared form has all of the
+# components WHOLE, and of PARTS what it uses; SCRIPT says what it exports. LINK: libraries that both need.
+function(berth_public_library name)
+  cmake_parse_arguments(arg "" "EXPORT;OUTPUT;SCRIPT" "SHARED;WHOLE;PARTS;STATIC;LINK" ${ARGN})
+  add_library(${name} SHARED ${arg_SHARED})
+  add_library(${name}_static STATIC ${arg_STATIC})
   target_link_libraries(${name}_static PRIVATE $<BUILD_INTERFACE:berth_flags> ${arg_LINK})
-  set(left ${arg_COMPONENTS})
-  list(REMOVE_ITEM left ${arg_WHOLE})
-  foreach(library berth_flags ${left} ${arg_LINK})
+  foreach(library berth_flags ${arg_PARTS} ${arg_LINK})
     target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:${library}>)
   endforeach()
   berth_link_whole(${name} ${arg_WHOLE})
-  set(map ${CMAKE_SOURCE_DIR}/api/${arg_OUTPUT}.map)
-  if(BERTH_RUN_ONLY)
-    berth_map_for_drivers(map)
+  target_link_options(${name} PRIVATE LINKER:--version-script=${arg_SCRIPT} LINKER:-Bsymbolic-functions)
+  if(NOT BERTH_SANITIZE)  # whose functions are in programs
+    target_link_options(${name} PRIVATE LINKER:--no-undefined)
   endif()
-  target_link_options(${name} PRIVATE LINKER:--version-script=${map} LINKER:-Bsymbolic-functions)
-  set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${map})
+  set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${arg_SCRIPT})
   foreach(form ${name} ${name}_static)
     target_include_directories(${form} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
       $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)

@@ -1,7 +1,5 @@
 // Asks hwloc, in a helper process.
-#define _GNU_SOURCE  // sched_getaffinity
-#include <pthread.h>
-#include <sched.h>
+#define _GNU_SOURCE  // memmem
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -70,7 +68,7 @@ static void ask(const void *user, void *answer) {
 
 // ---- this machine ----
 
-static berth_status ask_now(bool devices, berth_topology *out_topology) {
+berth_status berth_topology__ask(bool devices, berth_topology *out_topology) {
     const question asked = {.process = getpid(), .devices = devices};
 #ifdef __SANITIZE_ADDRESS__
     // A fork of a process with threads may find this sanitizer's allocator locked for ever.
@@ -81,34 +79,6 @@ static berth_status ask_now(bool devices, berth_topology *out_topology) {
 #endif
     if (out_topology->known) return BERTH_OK;
     return berth_status_make(BERTH_UNAVAILABLE, "hwloc cannot read this machine's topology");
-}
-
-// The last answer, and the processors that the process might run on then: the rest of a machine
-// does not change while a process runs.
-static struct {
-    pthread_mutex_t mutex;
-    berth_topology topology;
-    cpu_set_t allowed;
-    bool allowed_known;
-    bool devices;
-} last = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-berth_status berth_topology_here(bool devices, berth_topology *out_topology) {
-    cpu_set_t allowed;
-    bool allowed_known = sched_getaffinity(getpid(), sizeof(allowed), &allowed) == 0;
-    berth_status status = BERTH_OK;
-    pthread_mutex_lock(&last.mutex);
-    if (!last.topology.known || !allowed_known || !last.allowed_known ||
-        !CPU_EQUAL(&allowed, &last.allowed) || (devices && !last.devices)) {
-        status = ask_now(devices, &last.topology);
-        if (status) last.topology.known = false;
-        last.allowed = allowed;
-        last.allowed_known = allowed_known;
-        last.devices = devices;
-    }
-    if (!status) *out_topology = last.topology;
-    pthread_mutex_unlock(&last.mutex);
-    return status;
 }
 
 // ---- another machine ----

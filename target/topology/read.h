@@ -1,4 +1,4 @@
-// Private to target/topology: from a loaded hwloc topology to plain data, in the helper process.
+// Private to target/topology: hwloc's answers as plain data, made in a helper process.
 #ifndef BERTH_TARGET_TOPOLOGY_READ_H_
 #define BERTH_TARGET_TOPOLOGY_READ_H_
 
@@ -6,6 +6,8 @@
 
 #include "target/topology.h"
 
+// ask.c: this machine as it is now (here.c keeps the answer). `devices`: those on its buses, too.
+BERTH_MUST_USE berth_status berth_topology__ask(bool devices, berth_topology *out_topology);
 // Fills in all but `here`.
 void berth_topology__describe(hwloc_topology_t hwloc, berth_topology *out);
 // devices.c: devices and the links between them; nodes are there already.

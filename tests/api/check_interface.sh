@@ -40,6 +40,14 @@ for pair in libberth.so:run_side libberth-compiler.so:compiler; do
 done
 readelf -d "$build/libberth.so" | grep -q 'NEEDED.*berth-compiler' && fail "libberth needs the compiler"
 
+# What libberth-compiler takes of libberth under the private version is what api/compiler_names.map lists: no name that nobody
+# takes any more. And no public function of libberth is there twice, for programs to take from the wrong library.
+nm -D --undefined-only --with-symbol-versions "$build/libberth-compiler.so" | awk '{print $2}' | grep '@BERTH_PRIVATE' | sed 's/@.*//' | sort -u >"$work/taken"
+grep -oE '^berth_[a-z0-9_]+' api/compiler_names.map | sort -u | diff -u - "$work/taken" ||
+  fail "api/compiler_names.map (-) is not what libberth-compiler takes of libberth (+)"
+twice=$(comm -12 <(exported libberth-compiler.so . ) "$work/run_side")
+[ -z "$twice" ] || fail "public in libberth, and exported by libberth-compiler: $twice"
+
 # Functions that were public once stay: tests/api/symbols.txt only grows (docs/embedding.md).
 sort -u "$work/run_side" "$work/compiler" >"$work/all"
 gone=$(comm -23 <(sort -u tests/api/symbols.txt) "$work/all")

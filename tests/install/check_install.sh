@@ -17,6 +17,12 @@ libraries=$(find "$work/prefix" -name '*.a' -printf '%f\n' | sort | tr '\n' ' ')
 [ "$libraries" = "libberth-compiler.a libberth.a " ] || fail "installed static libraries: $libraries"
 pc=$(find "$work/prefix" -name berth.pc)
 export PKG_CONFIG_PATH=$(dirname "$pc") LD_LIBRARY_PATH=$(dirname "$(dirname "$pc")")
+# libberth is as small as without the compiler beside it.
+if ! grep -q '^CMAKE_BUILD_TYPE:[A-Z]*=Debug$' "$build/CMakeCache.txt"; then
+  strip --strip-unneeded "$LD_LIBRARY_PATH/libberth.so" -o "$work/stripped.so"
+  size=$(stat -c %s "$work/stripped.so")
+  [ "$size" -lt 300000 ] || fail "the installed libberth.so has $size bytes stripped, not less than 300000"
+fi
 flags=(-Wall -Wextra -Wpedantic -Werror)
 # The C API: a model is compiled and kept as a program, which recognises a digit in a program without the compiler.
 cc -std=c99 "${flags[@]}" examples/run_model.c $(pkg-config --cflags --libs berth-compiler) -o "$work/run_model"
@@ -107,4 +113,4 @@ done
 "$work/prefix/bin/berth" help vta | grep -q '^Usage: berth vta '
 driver=$(find "$work/prefix" -name libberth_vta.so)
 "$work/prefix/bin/berth" devices --driver "$driver" 2>/dev/null | grep -q 'simulated VTA'
-echo "installed, compiled and linked through pkg-config and CMake, shared and static; a plug-in built and run"
+echo "libberth.so: ${size:+$size bytes stripped; }installed, compiled and linked through pkg-config and CMake, shared and static; a plug-in built and run"
