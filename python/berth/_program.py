@@ -87,6 +87,10 @@ class Program:
     """
 
     def __init__(self, handle):
+        if not isinstance(handle, Handle):
+            raise TypeError(f"berth.Program cannot be made of {type(handle).__name__!r}: berth.load(path) runs a model or a program "
+                            "file; berth.Program.open(path) and berth.Program.from_bytes(data) open a program file without running "
+                            "it, and berth.load(model).program() is the program of a model")
         self._handle = handle
         pointer = handle.pointer
         self.name = text(run.berth_program_name(pointer))
@@ -190,6 +194,14 @@ def _warn(message):
     warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
+def pointer_of(program):
+    """The C API's handle of a Program."""
+    if not isinstance(program, Program):
+        raise TypeError(f"a berth.Program is needed, not {type(program).__name__!r}: berth.Program.open(path) opens a program file, "
+                        "and berth.load(model).program() is the program of a model")
+    return program._handle.pointer
+
+
 class SessionSettings:
     """How a program is opened, with what has to stay alive."""
 
@@ -229,7 +241,7 @@ class Session:
     def __init__(self, program, threads=0, profile=False, devices=None, cache=None, message=None, fallbacks=True):
         self.program = program
         self._settings = SessionSettings(threads, profile, devices, cache, message, fallbacks)
-        self._handle = Handle(run.berth_session_create, run.berth_session_destroy, program._handle.pointer,
+        self._handle = Handle(run.berth_session_create, run.berth_session_destroy, pointer_of(program),
                               ctypes.byref(self._settings.record))
 
     @classmethod
@@ -245,7 +257,7 @@ class Session:
         """
         programs = list(programs)
         settings = SessionSettings(threads, profile, devices, cache, message, fallbacks)
-        pointers = (ctypes.c_void_p * max(len(programs), 1))(*[program._handle.pointer for program in programs])
+        pointers = (ctypes.c_void_p * max(len(programs), 1))(*[pointer_of(program) for program in programs])
         opened = (ctypes.c_void_p * max(len(programs), 1))()
         run.berth_session_create_together(pointers, len(programs), ctypes.byref(settings.record),
                                           ctypes.cast(opened, ctypes.POINTER(ctypes.c_void_p)))

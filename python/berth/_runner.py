@@ -110,7 +110,7 @@ class Runner:
         self._settings = _program.SessionSettings(threads, False, devices, cache, message, fallbacks)
         settings = _native.RunnerSettings(size_bytes=ctypes.sizeof(_native.RunnerSettings), at_once=at_once,
                                           most_waiting=most_waiting, session=ctypes.pointer(self._settings.record))
-        self._handle = Handle(run.berth_runner_create, _destroy, program._handle.pointer, ctypes.byref(settings))
+        self._handle = Handle(run.berth_runner_create, _destroy, _program.pointer_of(program), ctypes.byref(settings))
         _runners.add(self)
 
     def submit(self, inputs, out=None, timeout=None, done=None):

@@ -282,6 +282,15 @@ class Models(unittest.TestCase):
             with Fails(self, "INCOMPATIBLE", "image"):
                 program(images[:2])
 
+    def test_programs_of_something_else(self):
+        for make in (berth.Program, berth.Session, berth.Runner):
+            with self.assertRaisesRegex(TypeError, r"'str'.*berth\.Program\.open\(path\)"):
+                make("digits.berth")
+        with self.assertRaisesRegex(TypeError, r"'str'.*berth\.load\(path\)"):
+            berth.Program("digits.berth")
+        with self.assertRaisesRegex(TypeError, "'Model'"):
+            berth.Session(berth.load(DIGITS, target="cpu"))
+
     def test_errors(self):
         images, _ = digits()
         model = berth.load(DIGITS)
