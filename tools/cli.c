@@ -62,8 +62,6 @@ static const struct argp_option file_options[] = {
      "Fix all dimensions of an input, as in image=1x3x640x640; NAME= may be left out where there "
      "is but one; may be repeated",
      2},
-    {"format", key_format, "FORMAT", 0, "Output: text or json (plan: also dot, svg; bench: svg)",
-     4},
     {"limits", key_limits, "LIMITS", 0,
      "Read no more of a file than bytes=64MiB,items=10000 (operations),depth=50,time=5s, or some "
      "of these; time is that of compiling, too (default: docs/limits.md)",
@@ -71,6 +69,9 @@ static const struct argp_option file_options[] = {
     {"quiet", key_quiet, NULL, 0, "No progress on standard error", 4},
     {0},
 };
+
+static const struct argp_option format_options[] = {
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json", 0, "Output (default: text)", 4}, {0}};
 
 static const struct argp_option driver_options[] = {
     {"driver", key_driver, "FILE", 0,
@@ -89,11 +90,12 @@ static const struct argp_option options[] = {
     {"target", key_target, "T", 0,
      "Target: a tag, a short form (\"opencl -host=cpu\"), a JSON file, or local (default: cpu)", 1},
     {"host", key_host, "T", 0, "Target of the host", 1},
-    {"executor", key_executor, "KIND", 0,
-     "Executor: graph, vm (control flow, any shape; chosen by itself where it is needed), or aot "
-     "(`berth build`: C sources)",
+    {"executor", key_executor, "graph|vm|aot", 0,
+     "What runs programs: graph, vm (control flow, any shape; chosen by itself where it is "
+     "needed), "
+     "or aot (`berth build`: C sources)",
      1},
-    {"runtime", key_runtime, "KIND", 0, "Runtime: hosted, or bare (with executor aot)", 1},
+    {"runtime", key_runtime, "hosted|bare", 0, "Runtime; bare only with executor aot", 1},
     {"memory", key_memory, "NAME=BYTES,...", 0,
      "Budgets of memories, by their names or those of devices (cpu=64MiB,opencl:0=32MiB), which no "
      "run exceeds: what does not fit is read again and again from the program's file or the host's "
@@ -113,9 +115,8 @@ static const struct argp_option options[] = {
      "NumPy (.npy, .npz), a picture (PNG, JPEG, PPM, PGM) or bytes as they are (.raw, .bin); u8 "
      "becomes f32 where the input takes that; may be repeated",
      2},
-    {"layout", key_layout, "LAYOUT", 0,
-     "Dimensions of pictures, and which of u8 is channels: NCHW (default), NHWC, CHW, HWC or HW",
-     2},
+    {"layout", key_layout, "NCHW|NHWC|CHW|HWC|HW", 0,
+     "Dimensions of pictures, and which of u8 is channels (default: NCHW)", 2},
     {"mean", key_mean, "M,...", 0,
      "Pictures and u8 for f32: subtract this from values of 0 to 255; one number, or one for each "
      "channel (default 0)",
@@ -131,7 +132,7 @@ static const struct argp_option options[] = {
      "Tuned kernels, as `berth tune` writes them (default: tuned.jsonl in the folder of compiled "
      "kernels, where it is there; none: schedules by the compiler's own policies)",
      2},
-    {"objective", key_objective, "WHAT", 0,
+    {"objective", key_objective, "latency|throughput|memory", 0,
      "What placement minimises: latency (of one request; the default), throughput (the largest "
      "load of a device), memory (the largest share of constants)",
      2},
@@ -140,7 +141,7 @@ static const struct argp_option options[] = {
      "whole: auto (where a memory or a budget is too small otherwise; the default), never, least "
      "(those with the least memory), or NODE=N: the stages up to this node in N bands",
      2},
-    {"parallel", key_parallel, "HOW", 0,
+    {"parallel", key_parallel, "tensor|pipeline|auto|none", 0,
      "One model on several devices of a kind: tensor (each holds its part of the weights and does "
      "its part of every product), pipeline (each has operations of its own: --strategy auto), auto "
      "(the fastest of these that fits, as predicted), none (default)",
@@ -202,44 +203,12 @@ static _Noreturn void list_strategies(const berth_cli_model *cli) {
     exit(0);
 }
 
-int berth_cli_choose(struct argp_state *state, const char *option, const char *text,
-                     const char *const *names) {
-    char list[512] = "";
-    size_t length = 0;
-    for (int i = 0; names[i]; ++i) {
-        if (strcmp(text, names[i]) == 0) return i;
-        if (length < sizeof(list))
-            length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s",
-                                       i == 0         ? ""
-                                       : names[i + 1] ? ", "
-                                                      : " or ",
-                                       names[i]);
-    }
-    const char *closest = berth_closest(text, names);
-    berth_cli_wrong_usage(state, "%s takes %s, not \"%s\"%s%s%s", option, list, text,
-                          closest ? "; did you mean \"" : "", closest ? closest : "",
-                          closest ? "\"?" : "");
-    return 0;
-}
-
-void berth_cli_add_name(const char *names[BERTH_CLI_MOST_NAMES], const char *name) {
-    int count = 0;
-    for (; names[count]; ++count)
-        if (strcmp(names[count], name) == 0) return;
-    if (count + 1 < BERTH_CLI_MOST_NAMES) names[count] = name;
-}
-
 static void take_strategy(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     const char *names[BERTH_CLI_MOST_NAMES] = {"list"}, *name = NULL, *doc = NULL;
     for (uint32_t i = 0; berth_compiler_strategy_at(i, &name, &doc); ++i)
         berth_cli_add_name(names, name);
     cli->lists_strategies = berth_cli_choose(state, "--strategy", arg, names) == 0;
     cli->strategy = arg;
-}
-
-static void take_objective(berth_cli_model *cli, const char *arg, struct argp_state *state) {
-    static const char *const names[] = {"latency", "throughput", "memory", NULL};
-    cli->objective = names[berth_cli_choose(state, "--objective", arg, names)];
 }
 
 static void take_patches(berth_cli_model *cli, const char *arg, struct argp_state *state) {
@@ -254,11 +223,6 @@ static void take_patches(berth_cli_model *cli, const char *arg, struct argp_stat
         berth_cli_wrong_usage(
             state, "--patches takes auto, never, least or NODE=N (N from 2), not \"%s\"", arg);
     cli->patches = arg;
-}
-
-static void take_parallel(berth_cli_model *cli, const char *arg, struct argp_state *state) {
-    static const char *const names[] = {"tensor", "pipeline", "auto", "none", NULL};
-    cli->parallel = names[berth_cli_choose(state, "--parallel", arg, names)];
 }
 
 // "NAME=LEAST..MOST"
@@ -306,7 +270,6 @@ static error_t parse_file(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case key_dim: take_dim(cli, arg, state); return 0;
     case key_shape: berth_cli_take_shape(cli, arg, state); return 0;
-    case key_format: cli->format = arg; return 0;
     case key_limits:
         berth_cli_check_limits(state, arg);
         cli->limits = arg;
@@ -345,17 +308,32 @@ static error_t parse_driver(int key, char *arg, struct argp_state *state) {
 
 const struct argp berth_cli_driver_argp = {.options = driver_options, .parser = parse_driver};
 
+static error_t parse_format(int key, char *arg, struct argp_state *state) {
+    berth_cli_model *cli = state->input;
+    if (key != BERTH_CLI_KEY_FORMAT) return ARGP_ERR_UNKNOWN;
+    berth_cli_take_format(cli, arg, state);
+    return 0;
+}
+
+const struct argp berth_cli_format_argp = {.options = format_options, .parser = parse_format};
+
 const struct argp berth_cli_file_argp = {.options = file_options, .parser = parse_file};
 
-static error_t parse(int key, char *arg, struct argp_state *state) {
+static error_t parse_model(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = state->input;
     uint64_t number = 0;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = state->child_inputs[1] = cli; return 0;
     case key_target: cli->target = arg; return 0;
     case key_host: cli->host = arg; return 0;
-    case key_executor: cli->executor = arg; return 0;
-    case key_runtime: cli->runtime = arg; return 0;
+    case key_executor:
+        berth_cli_choose_value(state, key, arg);
+        cli->executor = arg;
+        return 0;
+    case key_runtime:
+        berth_cli_choose_value(state, key, arg);
+        cli->runtime = arg;
+        return 0;
     case key_memory:
         berth_cli_check_budgets(arg, state);
         cli->memory = arg;
@@ -363,15 +341,21 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_pin: berth_cli_push(cli, &cli->pins, arg); return 0;
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
     case key_input: berth_cli_take_input(cli, arg, state); return 0;
-    case key_layout: berth_cli_take_layout(cli, arg, state); return 0;
+    case key_layout: berth_cli_take_layout(cli, key, arg, state); return 0;
     case key_mean: berth_cli_take_numbers(&cli->mean, "--mean", arg, state); return 0;
     case key_std: berth_cli_take_numbers(&cli->deviation, "--std", arg, state); return 0;
     case key_costs: cli->costs = arg; return 0;
     case key_tuned: cli->tuned = arg; return 0;
     case key_strategy: take_strategy(cli, arg, state); return 0;
-    case key_objective: take_objective(cli, arg, state); return 0;
+    case key_objective:
+        berth_cli_choose_value(state, key, arg);
+        cli->objective = arg;
+        return 0;
     case key_patches: take_patches(cli, arg, state); return 0;
-    case key_parallel: take_parallel(cli, arg, state); return 0;
+    case key_parallel:
+        berth_cli_choose_value(state, key, arg);
+        cli->parallel = arg;
+        return 0;
     case key_nodes:
         if (!berth_cli_parse_u64(arg, &cli->node_budget) || cli->node_budget == 0)
             berth_cli_wrong_usage(state, "--nodes takes a number from 1, not \"%s\"", arg);
@@ -406,10 +390,21 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     }
 }
 
-static const struct argp_child children[] = {
+static error_t parse(int key, char *arg, struct argp_state *state) {
+    if (key == ARGP_KEY_INIT) state->child_inputs[2] = state->input;
+    return parse_model(key, arg, state);
+}
+
+static const struct argp_child no_format_children[] = {
     {&berth_cli_file_argp, 0, NULL, 0}, {&berth_cli_driver_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {{&berth_cli_file_argp, 0, NULL, 0},
+                                             {&berth_cli_driver_argp, 0, NULL, 0},
+                                             {&berth_cli_format_argp, 0, NULL, 0},
+                                             {0}};
 const struct argp berth_cli_model_argp = {
     .options = options, .parser = parse, .children = children};
+const struct argp berth_cli_model_argp_no_format = {
+    .options = options, .parser = parse_model, .children = no_format_children};
 
 bool berth_cli_names_file(const char *text) {
     const char *equals = strchr(text, '=');
@@ -542,12 +537,7 @@ const char *berth_cli_cache_folder(berth_arena *arena) {
 }
 
 bool berth_cli_wants_json(const berth_cli_model *cli) {
-    if (!cli->format || strcmp(cli->format, "text") == 0) return false;
-    if (strcmp(cli->format, "json") == 0) return true;
-    berth_cli_message(
-        "error",
-        berth_arena_printf(cli->arena, "--format takes text or json, not \"%s\"", cli->format));
-    exit(2);
+    return cli->format && strcmp(cli->format, "json") == 0;
 }
 
 bool berth_cli_shows_progress(const berth_cli_model *cli) {

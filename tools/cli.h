@@ -83,6 +83,9 @@ typedef struct berth_cli_model {
 } berth_cli_model;
 
 extern const struct argp berth_cli_model_argp;
+// The same without --format, for commands that have other ones than text and json.
+extern const struct argp berth_cli_model_argp_no_format;
+extern const struct argp berth_cli_format_argp;  // --format alone
 // --driver alone; part of berth_cli_model_argp.
 extern const struct argp berth_cli_driver_argp;
 // MODEL, --dim, --shape, --format and --quiet alone.
@@ -186,6 +189,11 @@ void berth_cli_add_strategy(berth_cli_strategies *list, const char *name, const 
 // and the closest.
 int berth_cli_choose(struct argp_state *state, const char *option, const char *text,
                      const char *const *names);
+// The same of the values that the command's table of options lists for the option `key`, as "text|json".
+int berth_cli_choose_value(struct argp_state *state, int key, const char *text);
+// --format, in every table under this key.
+enum { BERTH_CLI_KEY_FORMAT = 'f' };
+void berth_cli_take_format(berth_cli_model *cli, const char *arg, struct argp_state *state);
 // Wrong usage unless it is a text of limits (docs/limits.md).
 void berth_cli_check_limits(struct argp_state *state, const char *text);
 

@@ -1,9 +1,9 @@
 #include "tools/cli_describe.h"
 
+#include <berth/compile.h>
+#include <berth/placement.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "tools/cli.h"
 
 static bool has_letter(const struct argp_option *option) {
     return option->key > ' ' && option->key < 0x7f;
@@ -82,11 +82,41 @@ static void print_man(const struct argp *argp, const char *name, const char *tit
 
 // ---- completion ---------------------------------------------------------------------------------
 
+// What an option takes where that is one of a few words; names[0] is NULL otherwise.
+static void find_values(const char *command, const struct argp_option *option,
+                        berth_cli_option_values *out) {
+    const char *name = NULL, *doc = NULL;
+    berth_cli_values_of(option, out);
+    if (!option->name || strcmp(option->name, "strategy") != 0) return;
+    bool place = strcmp(command, "place") == 0;  // which has strategies of its own
+    berth_cli_add_name(out->names, place ? "auto" : "list");
+    for (uint32_t i = 0; place ? berth_placement_strategy_at(i, &name, &doc)
+                               : berth_compiler_strategy_at(i, &name, &doc);
+         ++i)
+        berth_cli_add_name(out->names, name);
+}
+
+static void print_words(const char *const *words) {
+    for (uint32_t i = 0; words[i]; ++i) printf("%s%s", i ? " " : "", words[i]);
+}
+
 static void print_bash(const char *name, const berth_cli_options *all) {
-    printf("    %s) options='", name);
+    printf("    %s)\n      options='", name);
     for (uint32_t i = 0; i < all->count; ++i)
         if (all->options[i]->name) printf("%s--%s", i ? " " : "", all->options[i]->name);
-    puts("' ;;");
+    puts("'\n      case $option in");
+    for (uint32_t i = 0; i < all->count; ++i) {
+        const struct argp_option *option = all->options[i];
+        berth_cli_option_values values;
+        find_values(name, option, &values);
+        if (!option->name || !values.names[0]) continue;
+        printf("        --%s", option->name);
+        if (has_letter(option)) printf("|-%c", option->key);
+        fputs(") values='", stdout);
+        print_words(values.names);
+        puts("' ;;");
+    }
+    puts("      esac ;;");
 }
 
 void berth_cli_print_zsh(const char *text) {
@@ -111,7 +141,11 @@ static void print_zsh(const char *name, const berth_cli_options *all) {
         if (option->arg) {
             putchar(':');
             berth_cli_print_zsh(option->arg);
-            fputs(":_files", stdout);
+            berth_cli_option_values values;
+            find_values(name, option, &values);
+            fputs(values.names[0] ? ":(" : ":_files", stdout);
+            print_words(values.names);
+            if (values.names[0]) putchar(')');
         }
         puts("' \\");
     }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/cli.h"
+
 enum { BERTH_CLI_MOST_OPTIONS = 64 };
 
 typedef struct berth_cli_options {
@@ -15,6 +17,13 @@ typedef struct berth_cli_options {
 
 // All options of a command: its own, those of its parts, and what every command has (--help, ...).
 void berth_cli_collect_options(const struct argp *argp, berth_cli_options *out_options);
+
+// The values that an option's table lists ("text|json"); none: names[0] is NULL.
+typedef struct berth_cli_option_values {
+    char text[256];
+    const char *names[BERTH_CLI_MOST_NAMES];  // NULL-terminated; within text
+} berth_cli_option_values;
+void berth_cli_values_of(const struct argp_option *option, berth_cli_option_values *out_values);
 
 // `--describe=man:TITLE`, `--describe=bash` or `--describe=zsh` as the only argument: prints that on stdout.
 // False: something else is asked for. What the two shells get is a part of what `berth completion` prints.

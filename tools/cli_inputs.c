@@ -1,10 +1,10 @@
 #include "tools/cli_inputs.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -48,11 +48,12 @@ void berth_cli_take_shape(berth_cli_model *cli, const char *arg, struct argp_sta
     berth_cli_push(cli, &cli->shapes, arg);
 }
 
-void berth_cli_take_layout(berth_cli_model *cli, const char *arg, struct argp_state *state) {
-    static const char *const names[] = {"NCHW", "NHWC", "CHW", "HWC", "HW", NULL};
-    for (int i = 0; names[i]; ++i)  // in any case
-        if (strcasecmp(arg, names[i]) == 0) arg = names[i];
-    cli->layout = names[berth_cli_choose(state, "--layout", arg, names)];
+void berth_cli_take_layout(berth_cli_model *cli, int key, const char *arg,
+                           struct argp_state *state) {
+    char *layout = berth_arena_strdup(cli->arena, arg);
+    for (char *at = layout; *at; ++at) *at = (char)toupper((unsigned char)*at);
+    berth_cli_choose_value(state, key, layout);
+    cli->layout = layout;
 }
 
 void berth_cli_take_numbers(berth_cli_numbers *out, const char *option, const char *arg,

@@ -21,7 +21,8 @@ BERTH_MUST_USE berth_status berth_cli_ports(berth_cli_model *cli, const berth_cl
 // The options of the argp parsers of cli.c: wrong usage ends the process.
 void berth_cli_take_input(berth_cli_model *cli, const char *arg, struct argp_state *state);
 void berth_cli_take_shape(berth_cli_model *cli, const char *arg, struct argp_state *state);
-void berth_cli_take_layout(berth_cli_model *cli, const char *arg, struct argp_state *state);
+void berth_cli_take_layout(berth_cli_model *cli, int key, const char *arg,
+                           struct argp_state *state);
 // --mean (`out` = cli->mean) or --std.
 void berth_cli_take_numbers(berth_cli_numbers *out, const char *option, const char *arg,
                             struct argp_state *state);

@@ -90,25 +90,24 @@ static const struct argp_option options[] = {
                      "reached; of a program file, those that it was built with",
      0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json|svg", 0, "Output (default: text)", 4},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
-    static const char *const formats[] = {"text", "json", "svg", NULL};
     bench_command *command = &((bench_state *)state->input)->command;
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &command->cli;
         command->cli.takes_bounds = true;
         return 0;
+    case BERTH_CLI_KEY_FORMAT: berth_cli_take_format(&command->cli, arg, state); return 0;
     case key_duration:
         if (!berth_parse_time(arg, &command->duration_ns))
             berth_cli_wrong_usage(
                 state, "--duration takes a time such as 500ms, 10s or 2m, not \"%s\"", arg);
         return 0;
-    case ARGP_KEY_END:
-        if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
-        return 0;
+    case ARGP_KEY_END: return 0;
     case key_count: command->count = berth_cli_number(state, "--count", arg, 1, 10000000); return 0;
     case key_warmup:
         command->warmup = berth_cli_number(state, "--warmup", arg, 0, 10000000);
@@ -425,7 +424,8 @@ static void end(void *state) {
 
 int berth_cmd_bench(int argc, char **argv) {
     enum { default_seconds = 3 };
-    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {{&berth_cli_model_argp_no_format, 0, NULL, 0},
+                                                 {0}};
     static const berth_cli_command command = {
         .argp = {options, parse, "MODEL",
                  "Measures MODEL (an ONNX file, a module as `berth opt` prints it, or a program "

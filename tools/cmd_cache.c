@@ -16,7 +16,7 @@ typedef struct cache_command {
 
 static const struct argp_option options[] = {
     {"cache-dir", 'd', "DIR", 0, "The folder (default: $BERTH_CACHE_DIR or ~/.cache/berth)", 0},
-    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json", 0, "Output (default: text)", 0},
     {0},
 };
 
@@ -24,7 +24,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     cache_command *command = state->input;
     switch (key) {
     case 'd': command->cli.cache_folder = arg; return 0;
-    case 'f': command->cli.format = arg; return 0;
+    case BERTH_CLI_KEY_FORMAT: berth_cli_take_format(&command->cli, arg, state); return 0;
     case ARGP_KEY_ARG:
         if (command->action) berth_cli_wrong_usage(state, "only one action");
         if (strcmp(arg, "list") != 0 && strcmp(arg, "clear") != 0)

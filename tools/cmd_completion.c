@@ -54,8 +54,11 @@ static void describe(const berth_command_entry *entry, const char *form) {
 static void print_bash(const berth_beside *others) {
     fputs("# Completion of berth for bash: `berth completion bash`.\n"
           "_berth() {\n"
-          "  local word=${COMP_WORDS[COMP_CWORD]} options=\n"
+          "  local word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD-1]} options= "
+          "values=\n"
           "  COMPREPLY=()\n"
+          "  if [ \"$word\" = = ]; then word=; elif [ \"$option\" = = ]; then "
+          "option=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
           "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
           "    COMPREPLY=($(compgen -W '",
           stdout);
@@ -68,6 +71,11 @@ static void print_bash(const berth_beside *others) {
           stdout);
     for (uint32_t i = 0; berth_command_at(i); ++i) describe(berth_command_at(i), "bash");
     fputs("  esac\n"
+          "  if [ -n \"$values\" ]; then\n"
+          "    compopt +o default +o bashdefault 2>/dev/null\n"
+          "    COMPREPLY=($(compgen -W \"$values\" -- \"$word\"))\n"
+          "    return\n"
+          "  fi\n"
           "  case $word in\n"
           "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
           "  esac\n"

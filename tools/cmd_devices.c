@@ -13,7 +13,7 @@ typedef struct devices_command {
 } devices_command;
 
 static const struct argp_option options[] = {
-    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json", 0, "Output (default: text)", 0},
     {0},
 };
 
@@ -23,7 +23,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = cli; return 0;
-    case 'f': cli->format = arg; return 0;
+    case BERTH_CLI_KEY_FORMAT: berth_cli_take_format(cli, arg, state); return 0;
     case ARGP_KEY_ARG: berth_cli_wrong_usage(state, "unexpected argument \"%s\"", arg); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state) {
     inspect_command *command = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &command->cli; return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = state->child_inputs[1] = &command->cli; return 0;
     case key_extract: command->extract = arg; return 0;
     case key_bytecode: command->bytecode = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -393,7 +393,8 @@ static void end(void *state) {
 }
 
 int berth_cmd_inspect(int argc, char **argv) {
-    static const struct argp_child children[] = {{&berth_cli_file_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {
+        {&berth_cli_file_argp, 0, NULL, 0}, {&berth_cli_format_argp, 0, NULL, 0}, {0}};
     static const berth_cli_command command = {
         .argp = {options, parse, "MODEL",
                  "Shows inputs, outputs, shapes, types, operators, weights and nodes of MODEL (an "

@@ -12,14 +12,14 @@ typedef struct key_command {
 } key_command;
 
 static const struct argp_option options[] = {
-    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json", 0, "Output (default: text)", 0},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
     key_command *command = state->input;
     switch (key) {
-    case 'f': command->cli.format = arg; return 0;
+    case BERTH_CLI_KEY_FORMAT: berth_cli_take_format(&command->cli, arg, state); return 0;
     case ARGP_KEY_ARG:
         if (command->file) berth_cli_wrong_usage(state, "only one file");
         if (command->action) {

@@ -36,7 +36,7 @@ static const struct argp_option options[] = {
      0},
     {"output", 'o', "FILE", 0,
      "solve: the rows with an offset column (CSV); plot: the picture (SVG). - is stdout", 0},
-    {"format", 'f', "FORMAT", 0, "Output: text or json", 0},
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json", 0, "Output (default: text)", 0},
     {0},
 };
 
@@ -75,7 +75,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         return 0;
     case 'm': command->minimize = true; return 0;
     case 'o': command->output = arg; return 0;
-    case 'f': command->cli.format = arg; return 0;
+    case BERTH_CLI_KEY_FORMAT: berth_cli_take_format(&command->cli, arg, state); return 0;
     case key_time:
         if (!berth_parse_time(arg, &command->time_budget_ns))
             berth_cli_wrong_usage(

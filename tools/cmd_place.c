@@ -35,7 +35,7 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"objective", 'O', "WHAT", 0,
+    {"objective", 'O', "throughput|latency|memory", 0,
      "What is to be small: throughput (the default), the largest load of a device per sample; "
      "latency, the time until one sample is done; memory, the largest sum of sizes on a device",
      0},
@@ -43,7 +43,7 @@ static const struct argp_option options[] = {
      "throughput: only placements whose devices can be put in an order that the forward edges "
      "follow",
      0},
-    {"model", key_model, "NAME", 0,
+    {"model", key_model, "subgraph|list", 0,
      "latency: subgraph (the default), the published model, where an accelerator runs one "
      "subgraph; "
      "or list, the planner's, where a device runs one node at a time",
@@ -64,14 +64,11 @@ static const struct argp_option options[] = {
      "some of these",
      0},
     {"output", 'o', "FILE", 0, "Write the result here, not to stdout", 0},
-    {"format", 'f', "FORMAT", 0, "Output: text, json or svg (a picture)", 0},
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json|svg", 0, "Output (default: text); svg is a picture",
+     0},
     {"quiet", key_quiet, NULL, 0, "No progress on stderr", 0},
     {0},
 };
-
-static const char *const objective_names[] = {"throughput", "latency", "memory", NULL};
-
-static const char *const model_names[] = {"subgraph", "list", NULL};
 
 static void take_strategy(place_command *command, const char *arg, struct argp_state *state) {
     const char *names[BERTH_CLI_MOST_NAMES] = {"auto"};
@@ -83,13 +80,11 @@ static void take_strategy(place_command *command, const char *arg, struct argp_s
 }
 
 static void check_arguments(place_command *command, struct argp_state *state) {
-    static const char *const formats[] = {"text", "json", "svg", NULL};
     if (!command->file) berth_cli_wrong_usage(state, "which problem? (a JSON file)");
     if (command->solve.contiguous && command->solve.objective != BERTH_PLACEMENT_THROUGHPUT)
         berth_cli_wrong_usage(state, "--contiguous is for the objective throughput");
     if (command->solve.one_node_at_a_time && command->solve.objective != BERTH_PLACEMENT_LATENCY)
         berth_cli_wrong_usage(state, "--model list is for the objective latency");
-    if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
@@ -97,14 +92,13 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     switch (key) {
     case 'O':
         command->solve.objective =
-            (berth_placement_objective)berth_cli_choose(state, "--objective", arg, objective_names);
+            (berth_placement_objective)berth_cli_choose_value(state, key, arg);
         return 0;
     case 'o': command->output = arg; return 0;
-    case 'f': command->cli.format = arg; return 0;
+    case BERTH_CLI_KEY_FORMAT: berth_cli_take_format(&command->cli, arg, state); return 0;
     case key_contiguous: command->solve.contiguous = 1; return 0;
     case key_model:
-        command->solve.one_node_at_a_time =
-            berth_cli_choose(state, "--model", arg, model_names) == 1;
+        command->solve.one_node_at_a_time = berth_cli_choose_value(state, key, arg) == 1;
         return 0;
     case key_strategy: take_strategy(command, arg, state); return 0;
     case key_check: command->check = arg; return 0;
@@ -136,7 +130,8 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
 // results
 
 static const char *objective_name(const place_command *command) {
-    return objective_names[command->solve.objective];
+    static const char *const names[] = {"throughput", "latency", "memory"};
+    return names[command->solve.objective];
 }
 
 static const berth_placement_answer *answer_of(const place_command *command) {

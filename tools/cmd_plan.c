@@ -38,17 +38,18 @@ static const struct argp_option plan_options[] = {
      "default: the default device's), down to the smallest budget that does: predicted time and "
      "bytes read in each run; --format=svg draws them",
      0},
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json|dot|svg", 0, "Output (default: text)", 4},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
-    static const char *const formats[] = {"text", "json", "dot", "svg", NULL};
     plan_command *command = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &command->cli;
         command->cli.takes_bounds = true;
         return 0;
+    case BERTH_CLI_KEY_FORMAT: berth_cli_take_format(&command->cli, arg, state); return 0;
     case key_why: command->why = true; return 0;
     case key_compare: command->compare = true; return 0;
     case key_sweep:
@@ -61,7 +62,6 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
         command->other = arg;
         return 0;
     case ARGP_KEY_END:
-        if (command->cli.format) berth_cli_choose(state, "--format", command->cli.format, formats);
         if (command->compare && !command->other)
             berth_cli_wrong_usage(state, "--compare takes two plans");
         if (command->compare && command->sweeps)
@@ -240,7 +240,8 @@ static void end(void *state) {
 }
 
 int berth_cmd_plan(int argc, char **argv) {
-    static const struct argp_child children[] = {{&berth_cli_model_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {{&berth_cli_model_argp_no_format, 0, NULL, 0},
+                                                 {0}};
     static const berth_cli_command command = {
         .argp = {plan_options, parse, "MODEL\n--compare A.json B.json",
                  "Shows on which device every operation of MODEL would run and why, the copies "

@@ -41,19 +41,15 @@ static const struct argp_option options[] = {
      "input), or each folder with input_0.pb, input_1.pb, ..., is a data set. A single file is one",
      0},
     {"output", key_output, "FILE", 0, "Write the quantised model here", 0},
-    {"scales", key_scales, "KIND", 0,
-     "float (default), or power-of-two: results need only be shifted (default for a target with a "
-     "VTA)",
-     0},
+    {"scales", key_scales, "float|power-of-two", 0,
+     "power-of-two: results need only be shifted (default for a target with a VTA, else float)", 0},
     {"per-channel", key_per_channel, NULL, 0,
      "A scale for each output channel of the weights, not one for all", 0},
-    {"method", key_method, "NAME", 0,
-     "How ranges of values are found: mse (default: least squared error), minmax, percentile, "
-     "entropy",
-     0},
+    {"method", key_method, "mse|minmax|percentile|entropy", 0,
+     "How ranges of values are found (default: mse, the least squared error)", 0},
     {"percentile", key_percentile, "P", 0,
      "With --method percentile: share of the values within the range (default 99.99%)", 0},
-    {"equalize", key_equalize, "WHEN", 0,
+    {"equalize", key_equalize, "auto|on|off", 0,
      "Scale channels of neighbouring layers alike: auto (default: where outputs are more "
      "exact), on, off",
      0},
@@ -98,9 +94,6 @@ static void parse_report(quantize_command *command, char *arg, struct argp_state
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state) {
-    static const char *const scales[] = {"float", "power-of-two", NULL};
-    static const char *const methods[] = {"mse", "minmax", "percentile", "entropy", NULL};
-    static const char *const equalize[] = {"auto", "on", "off", NULL};
     quantize_command *command = state->input;
     berth_quantize_settings *o = &command->settings;
     switch (key) {
@@ -108,18 +101,16 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_output: command->output = arg; return 0;
     case key_calibrate: o->calibration = arg; return 0;
     case key_scales:
-        o->scales = berth_cli_choose(state, "--scales", arg, scales) == 1
-                        ? BERTH_SCALES_POWER_OF_TWO
-                        : BERTH_SCALES_FLOAT;
+        o->scales = berth_cli_choose_value(state, key, arg) == 1 ? BERTH_SCALES_POWER_OF_TWO
+                                                                 : BERTH_SCALES_FLOAT;
         return 0;
     case key_per_channel: o->per_channel = 1; return 0;
     case key_method:
-        o->range = (berth_quantize_range)berth_cli_choose(state, "--method", arg, methods);
+        o->range = (berth_quantize_range)berth_cli_choose_value(state, key, arg);
         return 0;
     case key_percentile: o->percentile = parse_share(state, "--percentile", arg); return 0;
     case key_equalize:
-        o->equalization =
-            (berth_quantize_equalization)berth_cli_choose(state, "--equalize", arg, equalize);
+        o->equalization = (berth_quantize_equalization)berth_cli_choose_value(state, key, arg);
         return 0;
     case key_no_bias_correction: o->no_bias_correction = 1; return 0;
     case key_keep_worst:

@@ -34,8 +34,8 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"format", 'f', "FORMAT", 0, "Output: text or json; of show also svg, a picture of the machine",
-     0},
+    {"format", BERTH_CLI_KEY_FORMAT, "text|json|svg", 0,
+     "Output (default: text); svg, a picture of the machine, only of show", 0},
     {"output", 'o', "FILE", 0,
      "Write the result of detect or show --format=svg here, not to stdout", 0},
     {"name", key_name, "N", 0, "detect: name of the target", 0},
@@ -47,8 +47,8 @@ static const struct argp_option options[] = {
      0},
     {"set", key_set, "PATH=VALUE", 0, "Override a field: cores=2, devices[0].target.cores=2", 0},
     {"host", key_host, "T", 0, "Target of the host", 0},
-    {"executor", key_executor, "KIND", 0, "Executor: graph, vm or aot", 0},
-    {"runtime", key_runtime, "KIND", 0, "Runtime: hosted or bare", 0},
+    {"executor", key_executor, "graph|vm|aot", 0, "What runs programs", 0},
+    {"runtime", key_runtime, "hosted|bare", 0, "Runtime", 0},
     {"pin", key_pin, "PATTERN=DEVICE", 0, "A pin; may be repeated", 0},
     {0},
 };
@@ -93,7 +93,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     berth_cli_model *cli = &command->cli;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = cli; return 0;
-    case 'f': cli->format = arg; return 0;
+    case BERTH_CLI_KEY_FORMAT: berth_cli_take_format(cli, arg, state); return 0;
     case 'o': command->detection.output = arg; return 0;
     case 'q': cli->quiet = true; return 0;
     case key_name: command->detection.name = arg; return 0;
@@ -102,8 +102,14 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_tags: command->tag_folder = arg; return 0;
     case key_set: berth_cli_push(cli, &cli->overrides, arg); return 0;
     case key_host: cli->host = arg; return 0;
-    case key_executor: cli->executor = arg; return 0;
-    case key_runtime: cli->runtime = arg; return 0;
+    case key_executor:
+        berth_cli_choose_value(state, key, arg);
+        cli->executor = arg;
+        return 0;
+    case key_runtime:
+        berth_cli_choose_value(state, key, arg);
+        cli->runtime = arg;
+        return 0;
     case key_pin: berth_cli_push(cli, &cli->pins, arg); return 0;
     case ARGP_KEY_ARG: take_argument(command, arg, state); return 0;
     case ARGP_KEY_END: check_arguments(command, state); return 0;

@@ -34,6 +34,28 @@ for command in $commands; do
     fail "$command: --help (<) and zsh (>) have other options"
 done
 [ "$(completed berth run --tr)" = --trace ] || fail "'berth run --tr' is not completed to --trace"
+# Values of options, each of which the command takes: of another one it says which these are.
+values() { completed berth "$1" "$2" = '' | sed '/^$/d' | tr '\n' ' '; }
+[ "$(values plan --format)" = "dot json svg text " ] || fail "berth plan --format= is completed to $(values plan --format)"
+[ "$(values run --format)" = "json text " ] || fail "berth run --format= is completed to $(values run --format)"
+[ "$(completed berth run m.onnx --format j)" = json ] || fail "'--format j' is not completed to json"
+[ "$(completed berth target show cpu -f s)" = svg ] || fail "'-f s' is not completed to svg"
+[ "$(completed berth plan --strategy = aut)" = auto ] || fail "'--strategy=aut' is not completed to auto"
+[ -z "$(values run --input)" ] || fail "--input takes files, not $(values run --input)"
+listed=0
+for command in $commands; do
+  [ "$command" = vta ] && continue
+  for option in $(completed berth "$command" --); do
+    offered=$(values "$command" "$option")
+    [ -n "$offered" ] || continue
+    listed=$((listed + 1))
+    told=$({ "$berth" "$command" "$option=?" x 2>&1 || true; } | sed -nE "s/.*$option takes (.*), not \"\?\".*/\1/p" | sed 's/ or /, /; s/, /\n/g' | sort | tr '\n' ' ')
+    [ "$told" = "$offered" ] || fail "berth $command $option is completed to $offered, and takes $told"
+    told=$(sed -nE "/^    $command\)$/,/;;/s/^ +'\*$option=.*:\((.*)\).*/\1/p" "$work/share/_berth" | tr ' ' '\n' | sort | tr '\n' ' ')
+    [ "$told" = "$offered" ] || fail "berth $command $option is completed to $offered in bash, to $told in zsh"
+  done
+done
+[ "$listed" -gt 40 ] || fail "only $listed options have values"
 [ -z "$(completed berth run mod)" ] || fail "a model's name is completed to an option"
 for page in "$work"/share/man1/*.1; do
   warnings=$(groff -man -ww -Tutf8 "$page" 2>&1 >"$work/page")

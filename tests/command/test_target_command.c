@@ -73,7 +73,7 @@ Test(target_command, exit_status_and_messages) {
     expect("", 2, "list, show, validate or detect?");
     expect("lsit", 2, "not \"lsit\"");
     expect("show", 2, "show takes one target");
-    expect("show cpu --format=xml", 2, "text or json");
+    expect("show cpu --format=xml", 2, "text, json or svg");
     expect("show cpu --no-such-option", 2, "no-such-option");
 }
 
