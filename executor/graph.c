@@ -362,8 +362,9 @@ berth_status berth_executor__run_once(berth_session *session, int64_t timeout_ns
     berth_code code = berth_status_code(status);
     bool ran_out = timeout_ns >= 0 && session->run_end_ns - session->run_start_ns >= timeout_ns;
     if (code == BERTH_DEADLINE_EXCEEDED && ran_out)  // a device has limits of its own
-        status = berth_status_prefix(status, "the run did not end within %lld us",
-                                     (long long)(timeout_ns / 1000));
+        status = berth_status_prefix(status, "the run did not end within %lld us%s",
+                                     (long long)(timeout_ns / 1000),
+                                     timeout_ns == 0 ? " (a limit below 0 is none)" : "");
     else if (code == BERTH_CANCELLED)
         forget_cancel(session);
     else

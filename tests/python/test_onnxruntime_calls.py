@@ -321,10 +321,31 @@ class NotThere(unittest.TestCase):
             importlib.import_module("berth.onnxruntime.quantization")
 
     def test_names_are_errors_when_used(self):
-        for use in (lambda: ours.LoraAdapter().Load("a"), lambda: ours.ModelCompiler(None, "a"),
-                    lambda: ours.register_execution_provider_library("a", "b"), lambda: ours.RunOptions().add_active_adapter(None)):
-            with self.assertRaises(ours.NotImplemented):
+        sparse = ours.SparseTensor.sparse_coo_from_numpy([3, 4], np.ones(2, np.float32), np.array([0, 7]),
+                                                         ours.OrtDevice.make("cpu", 0))
+        for words, use in (
+                ("a: .*among the inputs of run", lambda: ours.LoraAdapter().Load("a")),
+                ("a: .*among the inputs of run", lambda: ours.AdapterFormat.read_adapter("a")),
+                ("among the inputs of run", lambda: ours.RunOptions().add_active_adapter(None)),
+                ("give the dense array", lambda: ours.OrtValue.ort_value_from_sparse_tensor(sparse)),
+                ("make the dense array", lambda: sparse.to_cuda(None)),
+                (r"program\(\)\.save\(", lambda: ours.ModelCompiler(None, "a")),
+                ("berth", lambda: ours.register_execution_provider_library("a", "b"))):
+            with self.assertRaisesRegex(ours.NotImplemented, words):
                 use()
+
+    @unittest.skipUnless(HERE, "onnxruntime and onnx are not here")
+    def test_tensors_of_an_adapter_are_inputs(self):  # what the error says to do
+        model = helper.make_graph(
+            [helper.make_node("Add", ["x", "lora"], ["y"])], "g",
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("x", "lora")],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
+            [helper.make_tensor("lora", TensorProto.FLOAT, [3], [0, 0, 0])])
+        session = ours.InferenceSession(helper.make_model(model, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+                                        .SerializeToString())
+        x = np.ones(3, np.float32)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], x)
+        np.testing.assert_array_equal(session.run(None, {"x": x, "lora": 4 * x})[0], 5 * x)
 
 
 if __name__ == "__main__":

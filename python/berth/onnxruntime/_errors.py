@@ -50,6 +50,10 @@ class NotHere(NotImplemented, RuntimeError):
     """What there is nothing for here, and memory of a device that is not there: a RuntimeError there."""
 
 
+NO_ADAPTERS = ("adapters are not read here: give the adapter's tensors by name among the inputs of run (they are the model's "
+               "overridable initializers), or merge them into the model")
+
+
 class BadValue(InvalidArgument, RuntimeError, ValueError):
     """What no value can be made of, and what fits no binding: a RuntimeError there."""
 

@@ -6,7 +6,7 @@ import threading
 import warnings
 
 from ._errors import BadBinding, BadValue, InvalidArgument, LibraryFailed
-from ._errors import NotImplemented as NotThere
+from ._errors import NO_ADAPTERS, NotImplemented as NotThere
 
 
 class _Choice(enum.IntEnum):
@@ -207,7 +207,7 @@ class RunOptions:
         return _entry(self._entries, key)
 
     def add_active_adapter(self, adapter):
-        raise NotThere("adapters")
+        raise NotThere(NO_ADAPTERS)
 
     def _begin(self, session):
         """A session (berth.Session or what is cancelled like one) begins to run."""

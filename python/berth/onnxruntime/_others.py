@@ -5,7 +5,7 @@ import enum
 
 import numpy as np
 
-from ._errors import LibraryFailed, NotHere
+from ._errors import NO_ADAPTERS, LibraryFailed, NotHere
 from ._options import checked
 from ._values import OrtDevice, OrtValue, type_name, onnx_type
 
@@ -98,7 +98,7 @@ class SparseTensor:
         return self._view(OrtSparseFormat.ORT_SPARSE_BLOCK_SPARSE)
 
     def to_cuda(self, ort_device):
-        raise NotHere("a sparse tensor in the memory of another device")
+        raise NotHere("sparse tensors are in host memory here, and no program takes one: make the dense array")
 
     def values(self):
         return self._values
@@ -130,13 +130,13 @@ class OrtValueVector(list):
 
 class LoraAdapter:
     def Load(self, path):
-        raise NotHere(f"adapters ({path})")
+        raise NotHere(f"{path}: {NO_ADAPTERS}")
 
 
 class AdapterFormat:
     @staticmethod
     def read_adapter(path):
-        raise NotHere(f"adapters ({path})")
+        raise NotHere(f"{path}: {NO_ADAPTERS}")
 
 
 class OrtCompileApiFlags(enum.IntFlag):
@@ -147,7 +147,7 @@ class OrtCompileApiFlags(enum.IntFlag):
 
 class ModelCompiler:
     def __init__(self, sess_options, input_model_path_or_bytes, *_arguments, **_others):
-        raise NotHere("compiled models in ONNX files; berth.load(path).program().write(file) writes one of Berth's")
+        raise NotHere("compiled models in ONNX files; berth.load(path).program().save(file) writes one of Berth's")
 
 
 def copy_tensors(src, dst, stream=None):

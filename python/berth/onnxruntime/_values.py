@@ -180,7 +180,7 @@ class OrtValue:
 
     @staticmethod
     def ort_value_from_sparse_tensor(sparse_tensor):
-        raise NotHere("sparse tensors as values")
+        raise NotHere("no program takes sparse tensors here: give the dense array, as OrtValue.ortvalue_from_numpy has it")
 
     # What the values of OrtValueVector are there.
     @property
