@@ -11,14 +11,14 @@ typedef struct sweeper {
     const char *path;
     const berth_model_options *options;
     const char *name;    // of the memory, or of its device
-    berth_model *model;  // without a budget
+    const char *others;  // budgets of the other memories, each with a comma behind it
+    berth_model *model;  // without a budget; gone once that plan was looked at
     uint64_t over_bytes;
     berth_memory_sweep *out;
 } sweeper;
 
 // ---- plans --------------------------------------------------------------------------------------
 
-// Budgets of the other memories, each with a comma behind it.
 static const char *other_budgets(const sweeper *s) {
     const berth_multi_target *target = berth_model_target(s->model);
     uint32_t swept = berth_multi_target_memory_meant(target, s->name);
@@ -41,7 +41,7 @@ static berth_status load(sweeper *s, uint64_t budget_bytes, berth_model **out_mo
     options.over_bytes = &s->over_bytes;
     if (budget_bytes)
         options.target_options.budgets = berth_arena_printf(
-            s->arena, "%s%s=%llu", other_budgets(s), s->name, (unsigned long long)budget_bytes);
+            s->arena, "%s%s=%llu", s->others, s->name, (unsigned long long)budget_bytes);
     return berth_model_load(s->path, &options, out_model);
 }
 
@@ -81,6 +81,7 @@ static berth_status find_memory(void *user) {
     if (memory == BERTH_NO_INDEX)
         return berth_status_make(BERTH_NOT_FOUND, "the target has no memory or device \"%s\"",
                                  s->name);
+    s->others = other_budgets(s);
     s->out->memory = berth_arena_strdup(s->arena, target->memories[memory].name);
     s->out->model = berth_arena_strdup(s->arena, berth_model_program(s->model)->name);
     return BERTH_OK;

@@ -18,7 +18,6 @@
 enum {
     key_target = 't',
     key_quiet = 'q',
-    key_format = 'f',
     key_host = 0x100,
     key_limits,
     key_driver,
