@@ -90,8 +90,11 @@ typedef struct fact_walk {
     uint32_t *access;  // by buffer, 0 = not used
     uint32_t *seen;    // by expression: the last statement that has it
     uint32_t statement;
+    uint8_t *reads;  // by expression: whether it reads a buffer; 0 = not known yet
     bool chooses_loads;
 } fact_walk;
+
+enum { READS_NOTHING = 1, READS = 2 };
 
 // select(is_nan(x), c, x), where x counts once, also in functions that were read and have it twice.
 static bool asks_of_itself(const berth_tfn *fn, const berth_expr_node *select) {
@@ -101,17 +104,14 @@ static bool asks_of_itself(const berth_tfn *fn, const berth_expr_node *select) {
            berth_tfn_expr_equal(fn, asked->a, select->c);
 }
 
-static bool reads(const berth_tfn *fn, berth_expr id) {
+static bool reads(const fact_walk *w, berth_expr id) {
     if (!id) return false;
-    const berth_expr_node *node = &fn->exprs.data[id];
-    switch ((berth_expr_kind)node->kind) {
-    case BERTH_EXPR_INT:
-    case BERTH_EXPR_FLOAT:
-    case BERTH_EXPR_VAR:
-    case BERTH_EXPR_SYMBOL: return false;
-    case BERTH_EXPR_LOAD: return true;
-    default: return reads(fn, node->a) || reads(fn, node->b) || reads(fn, node->c);
-    }
+    if (w->reads[id]) return w->reads[id] == READS;
+    const berth_expr_node *node = &w->fn->exprs.data[id];
+    bool does = node->kind == BERTH_EXPR_LOAD || reads(w, node->a) || reads(w, node->b) ||
+                reads(w, node->c);
+    w->reads[id] = does ? READS : READS_NOTHING;
+    return does;
 }
 
 static double walk_expr(fact_walk *w, berth_expr id) {
@@ -134,7 +134,7 @@ static double walk_expr(fact_walk *w, berth_expr id) {
         if (node->kind == BERTH_EXPR_FMA) flops = 2.0 * node->lanes;
     }
     if (node->kind == BERTH_EXPR_SELECT && node->lanes == 1 && !w->chooses_loads)
-        w->chooses_loads = reads(fn, node->b) && reads(fn, node->c);
+        w->chooses_loads = reads(w, node->b) && reads(w, node->c);
     if (!asks_of_itself(fn, node)) flops += walk_expr(w, node->a);
     return flops + walk_expr(w, node->b) + walk_expr(w, node->c);
 }
@@ -186,7 +186,8 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
                                 berth_kernel_source *kernel) {
     fact_walk w = {.fn = fn,
                    .access = berth_arena_new_array(arena, uint32_t, fn->bufs.count + 1),
-                   .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1)};
+                   .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1),
+                   .reads = berth_arena_new_array(arena, uint8_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
     kernel->chooses_loads = w.chooses_loads;
     berth_buf *list = berth_arena_new_array(arena, berth_buf, fn->bufs.count + 1);
