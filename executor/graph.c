@@ -312,13 +312,13 @@ berth_status berth_executor__prepare_lists(berth_session *session) {
     return BERTH_OK;
 }
 
+// Buffers that moved are those of the host's memory, which no other device's kernels look at.
 static void update_lists(berth_session *session) {
     for (uint32_t i = 0; i < session->schedule.batch_count; ++i) {
         const uint32_t queue = session->schedule.batches[i].queue;
         const berth_device *device =
             session->devices[session->program->queues[queue].device].device;
-        const char *kind = berth_device_kind_text(device);
-        if (session->rebound && !berth_device_kind_is_host(berth_device_kind_from_name(kind)))
+        if (session->rebound)
             berth_command_list_rebind(session->batches[i].list);
         else if (berth_device_get_info(device)->memories[0].host_visible)
             berth_command_list_update(session->batches[i].list);
