@@ -8,6 +8,7 @@
 #include "devices/registry.h"
 #include "executor/session.h"
 #include "tests/check.h"
+#include "tests/device_is_here.h"
 #include "tests/executor/program_builder.h"
 
 static berth_arena *arena;
@@ -27,16 +28,7 @@ static void need_opencl(uint32_t count) {
     // Two PoCL devices on any machine. Must be set before the OpenCL library is loaded, which every
     // test does itself.
     setenv("POCL_DEVICES", "pthread pthread", 1);
-    berth_driver *driver = NULL;
-    berth_status status = berth_driver_open("opencl", berth_allocator_system(), &driver);
-    bool enough = !status && berth_driver_device_count(driver) >= count;
-    berth_driver_close(driver);
-    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
-    if (!enough && required && strstr(required, "opencl"))
-        cr_assert_fail("OpenCL is required: %s",
-                       status ? berth_status_message(status) : "too few devices");
-    berth_status_free(status);
-    if (!enough) cr_skip("skipped: this needs %u OpenCL devices", count);
+    if (!device_is_here("opencl", count)) cr_skip("skipped: this needs %u OpenCL devices", count);
 }
 
 enum { count = 200 };

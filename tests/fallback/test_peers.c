@@ -9,6 +9,7 @@
 #include "devices/registry.h"
 #include "executor/session.h"
 #include "tests/check.h"
+#include "tests/device_is_here.h"
 #include "tests/executor/program_builder.h"
 
 enum { count = 96, devices = 2 };
@@ -18,14 +19,7 @@ static bool load(const char *fault) {
     setenv("POCL_DEVICES", "pthread pthread", 1);
     setenv(fault, "1", 1);
     assert_ok(berth_driver_load(FLAKY_OPENCL, &kind));
-    berth_driver *driver = NULL;
-    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
-    bool found = !status && berth_driver_device_count(driver) >= devices;
-    berth_driver_close(driver);
-    berth_status_free(status);
-    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
-    cr_assert(found || !required || !strstr(required, kind), "no %s devices", kind);
-    return found;
+    return device_is_here(kind, devices);
 }
 
 // y = 2 x + 3 x, a product on each device, summed on both of them after each got the other's part

@@ -12,6 +12,7 @@
 #include "executor/session.h"
 #include "ir/graph/graph.h"
 #include "tests/check.h"
+#include "tests/device_is_here.h"
 
 enum {
     most_values = 64,
@@ -346,26 +347,14 @@ ParameterizedTestParameters(budget, random_networks_through_opencl) {
     return all_seeds();
 }
 
-// False, and the test skipped, where there is no device, unless BERTH_REQUIRE_DRIVERS asks for one.
-static bool has_opencl(void) {
-    berth_driver *driver = NULL;
-    berth_status status = berth_driver_open("opencl", berth_allocator_system(), &driver);
-    bool here = !status && berth_driver_device_count(driver) > 0;
-    berth_status_ignore(status);
-    if (driver) berth_driver_close(driver);
-    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
-    cr_assert(here || !required || !strstr(required, "opencl"), "there is no OpenCL device");
-    return here;
-}
-
 ParameterizedTest(int *index, budget, random_networks_through_opencl, .timeout = 300) {
-    if (!has_opencl()) cr_skip("there is no OpenCL device");
+    if (!device_is_here("opencl", 1)) cr_skip("there is no OpenCL device");
     check_budgets((uint64_t)*index, "opencl -host=cpu", "opencl");
 }
 
 Test(budget, weights_larger_than_the_budget, .timeout = 300) {
     check_large("cpu", "cpu");
-    if (!has_opencl()) cr_skip("there is no OpenCL device");
+    if (!device_is_here("opencl", 1)) cr_skip("there is no OpenCL device");
     check_large("opencl -host=cpu", "opencl");
 }
 
@@ -408,7 +397,7 @@ Test(budget, values_are_computed_again_on_the_cpu, .timeout = 300) {
 
 Test(budget, values_are_moved_or_computed_again_through_opencl, .timeout = 300) {
     uint32_t moved = 0, again = 0;
-    if (!has_opencl()) cr_skip("there is no OpenCL device");
+    if (!device_is_here("opencl", 1)) cr_skip("there is no OpenCL device");
     for (uint64_t seed = 0; seed < 2; ++seed)
         check_moves("opencl -host=cpu", "opencl", JUMPS, seed, &moved, &again);
     cr_expect_gt(moved + again, 0);
@@ -417,7 +406,7 @@ Test(budget, values_are_moved_or_computed_again_through_opencl, .timeout = 300) 
 // Of four values of 128 KiB that wait, a memory with room for two or three holds none at its fullest.
 Test(budget, values_wait_in_host_memory, .timeout = 300) {
     enum { value_bytes = 256 * 128 * 4 };
-    if (!has_opencl()) cr_skip("there is no OpenCL device");
+    if (!device_is_here("opencl", 1)) cr_skip("there is no OpenCL device");
     bench b = {.target = "opencl -host=cpu", .device = "opencl", .seed = 3, .kind = SKIPS};
     const berth_program *program;
     const berth_memory_report *report;

@@ -9,6 +9,7 @@
 #include "executor/vm_runner.h"
 #include "ir/text.h"
 #include "tests/check.h"
+#include "tests/device_is_here.h"
 #include "toolkit/vm_build.h"
 
 static berth_arena *arena;
@@ -24,17 +25,6 @@ static void teardown(void) {
 TestSuite(resident, .init = setup, .fini = teardown, .timeout = 600);
 
 enum { width = 4 };
-
-static bool is_here(const char *kind) {
-    berth_driver *driver = NULL;
-    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
-    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
-    cr_assert(!status || !required || !strstr(required, kind), "%s", berth_status_message(status));
-    bool here = !status && berth_driver_device_count(driver) > 0;
-    berth_status_free(status);
-    berth_driver_close(driver);
-    return here;
-}
 
 // c <- c * w + x, n times. The body is computed where c and w are.
 static const char loop_text[] =
@@ -128,8 +118,8 @@ static void check_loop(const char *target) {
 }
 
 Test(resident, what_a_loop_carries_stays_on_the_device) {
-    if (is_here("opencl")) check_loop("opencl -host=cpu");
-    if (is_here("vulkan")) check_loop("vulkan -host=cpu");
+    if (device_is_here("opencl", 1)) check_loop("opencl -host=cpu");
+    if (device_is_here("vulkan", 1)) check_loop("vulkan -host=cpu");
     built b = build(loop_text, "cpu", NULL, NULL);
     cr_assert_eq(run_loop(b.runner, 9).to_device_count, 0);
     berth_vm_runner_close(b.runner);
@@ -201,7 +191,7 @@ static bool continues_on(const berth_program *program, const char *kind) {
 }
 
 static void check_cache(const char *kind, const char *target) {
-    if (!is_here(kind)) return;
+    if (!device_is_here(kind, 1)) return;
     built b = build(state_text, target, "past=present", "past=0..7");
     cr_assert(continues_on(b.program, kind), "no cache continues an input in memory of %s", kind);
     assert_ok(berth_vm_runner_keep_states(b.runner));

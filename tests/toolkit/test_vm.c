@@ -11,6 +11,7 @@
 #include "ir/eval.h"
 #include "ir/text.h"
 #include "tests/check.h"
+#include "tests/device_is_here.h"
 #include "toolkit/vm_session.h"
 
 enum { most_values = 5, most_runs = 6 };
@@ -234,17 +235,6 @@ static void run_case(const vm_case *test, const char *target) {
     end(&r);
 }
 
-static bool is_here(const char *kind) {
-    berth_driver *driver = NULL;
-    berth_status status = berth_driver_open(kind, berth_allocator_system(), &driver);
-    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
-    cr_assert(!status || !required || !strstr(required, kind), "%s", berth_status_message(status));
-    bool here = !status && berth_driver_device_count(driver) > 0;
-    berth_status_free(status);
-    berth_driver_close(driver);
-    return here;
-}
-
 // Elementwise operations, a transposed copy, reductions and a product, of any size.
 static const vm_case sizes = {
     "any size",
@@ -410,7 +400,7 @@ Test(vm_models, later_shapes_compile_next_to_nothing) {
 
 Test(vm_models, kernels_serve_several_sizes) {
     several_sizes("cpu");
-    if (is_here("opencl")) several_sizes("opencl -host=cpu");
+    if (device_is_here("opencl", 1)) several_sizes("opencl -host=cpu");
 }
 
 // The largest shape comes first: the others work in its workspace.
@@ -473,7 +463,7 @@ Test(vm_models, a_growing_cache_compiles_attention_only) {
     berth_vm_session_get_report(r.session, &second);
     cr_assert_eq(second.compiled_count, last.compiled_count);
     end(&r);
-    if (is_here("opencl")) run_case(&growing, "opencl -host=cpu");
+    if (device_is_here("opencl", 1)) run_case(&growing, "opencl -host=cpu");
 }
 
 // Every length from 1 on, as a decoder has them, with whole and broken vectors; what is kept for them
@@ -530,15 +520,15 @@ Test(vm_models, cpu) {
 }
 
 Test(vm_models, opencl) {
-    if (is_here("opencl")) run_all("opencl -host=cpu");
+    if (device_is_here("opencl", 1)) run_all("opencl -host=cpu");
 }
 
 Test(vm_models, vulkan) {
-    if (is_here("vulkan")) run_all("vulkan -host=cpu");
+    if (device_is_here("vulkan", 1)) run_all("vulkan -host=cpu");
 }
 
 Test(vm_models, two_devices) {
-    if (is_here("opencl")) run_all("cpu,opencl");
+    if (device_is_here("opencl", 1)) run_all("cpu,opencl");
 }
 
 // What a device was asked for and the host's interpreter computed is refused; counters and shapes
@@ -551,7 +541,7 @@ Test(vm_models, requires_a_device) {
     berth_vm_session_get_report(on_cpu.session, &report);
     cr_assert_eq(report.host_data_operations, 1);
     end(&on_cpu);
-    if (!is_here("opencl")) return;
+    if (!device_is_here("opencl", 1)) return;
     vm_run branches = begin(&cases[3], "opencl -host=cpu"), data = begin(&cases[4], "opencl");
     run_once(&branches, 2);
     run_once(&data, 0);
