@@ -12,10 +12,18 @@ static void close_engines(vulkan_device *device) {
         pthread_mutex_destroy(&device->transfer[i].lock);
 }
 
+// All work of ours has ended, as the queues' destruction waits for it; drivers may still be about to let go of it. Mesa 22
+// loses the points of a timeline that is destroyed before the thread that submits has let go of them. A caller's device is
+// not waited for: it may run work of the caller's that does not end.
+static void wait_for_engines(vulkan_device *device) {
+    if (!device->is_callers) (void)device->vk.vkDeviceWaitIdle(device->handle);
+}
+
 static void vulkan_device_destroy(berth_device *base) {
     vulkan_device *device = (vulkan_device *)base;
     if (device->handle && device->vk.vkDestroyDevice) {
         berth_vulkan__cache_close(device);
+        wait_for_engines(device);
         berth_vulkan__free_timelines(device);
         if (!device->is_callers) device->vk.vkDestroyDevice(device->handle, NULL);
     }
