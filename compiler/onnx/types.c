@@ -47,7 +47,37 @@ static berth_status bind_dim(onnx_importer *im, const char *input, const char *n
     return BERTH_OK;
 }
 
-// A bound tensor fits the declared type; its extents fix the symbols.
+// Whether `node` asks operand `index` for its element type and nothing else.
+static bool asks_type_alone(const onnx_node *node, uint32_t index) {
+    return index == 1 && !*node->domain && strcmp(node->op_type, "CastLike") == 0;
+}
+
+// Whether an operation, or a result, has the values or the shape of the value of this name. Subgraphs
+// that hide it behind a name of their own count as well; depth is bounded by the parser.
+static bool reads_more_than_type(const onnx_graph *graph, const char *name) {
+    for (uint32_t i = 0; i < graph->nodes.count; ++i) {
+        const onnx_node *node = &graph->nodes.data[i];
+        for (uint32_t k = 0; k < node->inputs.count; ++k)
+            if (strcmp(node->inputs.data[k], name) == 0 && !asks_type_alone(node, k)) return true;
+        for (uint32_t k = 0; k < node->attrs.count; ++k)
+            if (node->attrs.data[k].graph && reads_more_than_type(node->attrs.data[k].graph, name))
+                return true;
+    }
+    for (uint32_t i = 0; i < graph->outputs.count; ++i)
+        if (strcmp(graph->outputs.data[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool fits_declared(const onnx_value *value, const berth_tensor *tensor) {
+    if (value->dims.count != (uint32_t)tensor->rank) return false;
+    for (int i = 0; i < tensor->rank; ++i)
+        if (value->dims.data[i].known && value->dims.data[i].extent != tensor->dims[i])
+            return false;
+    return true;
+}
+
+// A bound tensor fits the declared type; its extents fix the symbols. The shape of an input that nothing
+// reads is of no account: a model that declares a wrong one computes what it says all the same.
 static berth_status bind_input(onnx_importer *im, const onnx_value *value,
                                const berth_tensor *tensor) {
     BERTH_TRY(berth_status_prefix(
@@ -59,6 +89,13 @@ static berth_status bind_input(onnx_importer *im, const onnx_value *value,
                                  "input \"%s\" is %s, the tensor given is %s", value->name,
                                  berth_dtype_name(declared), berth_dtype_name(tensor->dtype));
     if (!value->has_shape) return BERTH_OK;
+    if (!fits_declared(value, tensor) && !reads_more_than_type(&im->model.graph, value->name)) {
+        berth_log_message(im->options->log, BERTH_LOG_WARNING,
+                          "%s: input \"%s\": the tensor given has another shape than the model "
+                          "declares; nothing reads its elements or its shape",
+                          im->file, value->name);
+        return BERTH_OK;
+    }
     if (value->dims.count != (uint32_t)tensor->rank)
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "input \"%s\" has %u dimensions, the tensor given %d", value->name,

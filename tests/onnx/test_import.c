@@ -346,6 +346,38 @@ Test(import, a_symbol_may_stand_for_two_extents) {
     finish(&i);
 }
 
+static imported import_like(bool reads_shape, char *warning) {
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 2, (int64_t[]){3, 4});
+    graph_input(&graph, "like", 2, (int64_t[]){3, 4});
+    graph_output(&graph, "y", 2, (int64_t[]){3, 4});
+    graph_node1(&graph, "CastLike", "cast", "x", "like", "y");
+    if (reads_shape) graph_node1(&graph, "Reshape", "reshape", "like", "other", "s");
+    pb model = model_of(&graph, 15);
+    berth_input_binding two[2] = {binding("x", BERTH_DTYPE_F32, 3, 4),
+                                  binding("like", BERTH_DTYPE_F32, 1, 1)};
+    two[1].tensor.rank = 1;
+    return import_with(
+        &model,
+        &(berth_import_options){.inputs = two, .input_count = 2, .log = {keep_warning, warning}});
+}
+
+// CastLike asks its second operand for the element type.
+Test(import, the_shape_of_an_input_that_nothing_reads_is_of_no_account) {
+    char warning[512] = "";
+    imported i = import_like(false, warning);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->rank, 2);
+    cr_expect(strstr(warning, "input \"like\": the tensor given has another shape"), "%s", warning);
+    finish(&i);
+    i = import_like(true, warning);
+    cr_assert_eq(berth_status_code(i.status), BERTH_INVALID_ARGUMENT);
+    cr_expect(
+        strstr(berth_status_message(i.status), "\"like\" has 2 dimensions, the tensor given 1"),
+        "%s", berth_status_message(i.status));
+    finish(&i);
+}
+
 // -1 as an extent and "?" as a name both say that any extent will do.
 Test(import, unknown_dimensions_have_several_spellings) {
     pb graph = {.size = 0};
