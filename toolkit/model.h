@@ -42,6 +42,9 @@ typedef struct berth_model_options {
     uint32_t specialisation_count;
     const char *const *states;  // of such a program (compiler/vm/states.h)
     uint32_t state_count;
+    // (optional) "vta:0,opencl:0": sessions of the virtual machine do not compute on the host what these can,
+    // although it is faster there (berth_vm_emit); what runs elsewhere all the same is not an error here.
+    const char *required_devices;
     const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 

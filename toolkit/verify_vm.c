@@ -177,8 +177,9 @@ berth_status berth_verify__by_vm(berth_arena *arena, const char *model_path,
                                  berth_verify_result *result) {
     berth_vm_session *own = NULL;
     berth_vm_session **held = options->vm_session ? options->vm_session : &own;
-    if (!*held)
-        BERTH_TRY(berth_vm_session_open(model_path, &options->model, options->thread_count, held));
+    berth_model_options model = options->model;
+    model.required_devices = options->require_device;
+    if (!*held) BERTH_TRY(berth_vm_session_open(model_path, &model, options->thread_count, held));
     vm_job job = {
         .arena = arena, .session = *held, .data = data, .options = options, .result = result};
     berth_status status = berth_arena_try(arena, run_job, &job);

@@ -562,7 +562,7 @@ berth_status berth_vm_build(berth_arena *arena, berth_module *module,
     b.compile.known_inputs = NULL;
     b.compile.known_input_count = 0;
     // Notes about operations on the host are of runs that compile; here they are compiled, or refused.
-    BERTH_TRY(berth_vm_emit(module, (berth_log){.write = NULL}, &b.code));
+    BERTH_TRY(berth_vm_emit(module, (berth_log){.write = NULL}, false, &b.code));
     BERTH_TRY(berth_arena_try(arena, check_and_read_sets, &b));
     if (b.many) BERTH_TRY(berth_arena_try(arena, open_stores, &b));
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &b.work));

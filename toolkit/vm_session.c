@@ -293,6 +293,10 @@ static bool is_one_memory(const berth_multi_target *target) {
     return true;
 }
 
+static bool must_leave_host(const berth_multi_target *target, const char *required) {
+    return required && !berth_require_has(required, target->devices[target->host].name);
+}
+
 static berth_status refuse_parallel(const berth_compile_options *options) {
     if (!options->parallel || strcmp(options->parallel, "none") == 0) return BERTH_OK;
     return berth_status_make(
@@ -338,7 +342,8 @@ static berth_status load(void *user) {
     s->compile.generic_kernels = s->generic_kernels;
     s->compile.packed_store = s->packed_store;
     s->has_relations = berth_vm_has_relations(s->module);
-    BERTH_TRY(berth_vm_emit(s->module, job->options->compile.log, &s->code));
+    BERTH_TRY(berth_vm_emit(s->module, job->options->compile.log,
+                            must_leave_host(s->target, job->options->required_devices), &s->code));
     BERTH_TRY(berth_vm_prepare_open(s->module, &s->prepare));
     if (is_one_memory(s->target)) s->parts = berth_vm_parts_create(s->arena, s->module, &s->code);
     return berth_packed_store_trust(s->packed_store, s->module);

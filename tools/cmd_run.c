@@ -447,6 +447,7 @@ static berth_status run(void *state) {
     if (s->command.shares) return run_together(s);
     BERTH_TRY(berth_cli_compiler_of(&s->command.cli, &s->compiler, &s->values));
     BERTH_TRY(berth_compiler_set(s->compiler, "required_key", s->command.require_signature));
+    BERTH_TRY(berth_compiler_set(s->compiler, "required_devices", s->command.require));
     if (s->command.cli.states.count ||
         (executor ? strcmp(executor, "vm") == 0 : s->command.cli.bounds.count > 0))
         return run_by_vm(s);

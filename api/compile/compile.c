@@ -32,6 +32,7 @@ typedef enum option_name {
     OPTION_SEARCH_PATH,
     OPTION_TEMPORARY_FOLDER,
     OPTION_REQUIRED_KEY,
+    OPTION_REQUIRED_DEVICES,
     OPTION_LIMITS,
     OPTION_TEXT_COUNT,
     // Numbers.
@@ -71,6 +72,7 @@ static const char *const option_names[OPTION_COUNT + 1] = {
     [OPTION_SEARCH_PATH] = "search_path",
     [OPTION_TEMPORARY_FOLDER] = "temporary_folder",
     [OPTION_REQUIRED_KEY] = "required_key",
+    [OPTION_REQUIRED_DEVICES] = "required_devices",
     [OPTION_LIMITS] = "limits",
     [OPTION_NODES] = "nodes",
     [OPTION_TIME_BUDGET] = "time_budget_ns",
@@ -391,6 +393,7 @@ static berth_model_options model_options(berth_compiler *compiler) {
                            .log = log},
         .costs = options[OPTION_COSTS],
         .tuned = options[OPTION_TUNED],
+        .required_devices = options[OPTION_REQUIRED_DEVICES],
         .states = compiler->states.data,
         .state_count = compiler->states.count,
         .only_these_inputs = berth_api__knows_inputs(&compiler->given),

@@ -93,7 +93,7 @@ static bool has_strings(const vm_emitter *e, const berth_op *op) {
 static bool belongs_on_host(const vm_emitter *e, const berth_op *op) {
     if (berth_op_has(op->kind, BERTH_TRAIT_INTERPRETED) || has_strings(e, op)) return true;
     if (berth_op_has(op->kind, BERTH_TRAIT_DATA_DEPENDENT)) return true;
-    if (!parameters_are_known(e, op)) return true;
+    if (!parameters_are_known(e, op) && !e->builder->compile_parameters) return true;
     return is_small_arithmetic(e, op) && !vm_reads_open(e, op);
 }
 
@@ -137,6 +137,8 @@ static berth_status emit_op(vm_emitter *e, berth_region_id region, berth_op_id i
     }
     for (uint32_t i = 0; i < op->output_count; ++i) e->known[op->outputs[i]] = known_result(e, op);
     if (!belongs_on_host(e, op)) {
+        // What only the run knows is looked at between segments.
+        if (!parameters_are_known(e, op) && vm_reads_open(e, op)) vm_close_segment(e, region);
         vm_add_to_segment(e, id);
         return BERTH_OK;
     }
@@ -282,6 +284,7 @@ static void set_states(const berth_module *module, berth_func_id main, berth_vm_
 typedef struct emit_job {
     berth_module *module;
     berth_log log;
+    bool compile_parameters;
     berth_vm_code *code;
 } emit_job;
 
@@ -322,7 +325,8 @@ static berth_status run_emit(void *user) {
     const char **names = result_names(module, main);
     BERTH_TRY(berth_pass_fold(module, main, &(berth_fold_options){.log = job->log}));
     BERTH_TRY(vm_declare_states(module, main, names));
-    vm_builder b = {.module = module, .arena = module->arena};
+    vm_builder b = {
+        .module = module, .arena = module->arena, .compile_parameters = job->compile_parameters};
     BERTH_TRY(vm_function_index(&b, main, &index));
     note_host_work(&b, job->log);
     const berth_graph *graph = berth_graph_get(module, main);
@@ -355,8 +359,10 @@ static berth_status run_emit(void *user) {
     return berth_vm_verify(job->code->program);
 }
 
-berth_status berth_vm_emit(berth_module *module, berth_log log, berth_vm_code *out_code) {
-    emit_job job = {.module = module, .log = log, .code = out_code};
+berth_status berth_vm_emit(berth_module *module, berth_log log, bool compile_parameters,
+                           berth_vm_code *out_code) {
+    emit_job job = {
+        .module = module, .log = log, .compile_parameters = compile_parameters, .code = out_code};
     *out_code = (berth_vm_code){.program = NULL};
     return berth_arena_try(module->arena, run_emit, &job);
 }

@@ -32,7 +32,8 @@ typedef struct vm_builder {
     BERTH_VEC(berth_vm_piece) host_pieces;
     BERTH_VEC(berth_vm_host_operation) host_operations;
     BERTH_VEC(const char *) messages;
-    uint32_t depth;  // of functions that are being translated: one calls the next
+    uint32_t depth;           // of functions that are being translated: one calls the next
+    bool compile_parameters;  // as berth_vm_emit
 } vm_builder;
 
 // Of one function.

@@ -45,9 +45,12 @@ bool berth_vm_is_needed(const berth_module *module, berth_func_id main);
 
 // Byte code of @main and of the graph functions it calls; folds constants first. The result lives in
 // the module's arena and refers to the module. An entry point: not inside berth_arena_try.
+//   compile_parameters: operations whose parameters only the run knows are in segments, too, which are
+//   compiled for the values that come. Without it they are the host's: one that a loop's counter decides
+//   changes in every round.
 // Errors: those of fold.h; UNSUPPORTED (functions as values, external functions) with the location.
 BERTH_MUST_USE berth_status berth_vm_emit(berth_module *module, berth_log log,
-                                          berth_vm_code *out_code);
+                                          bool compile_parameters, berth_vm_code *out_code);
 
 // A segment as a module of its own in `arena`, for inputs of these shapes (of known inputs, these
 // values): @main with a parameter per input that is not known, in order, named "input0", ..., and

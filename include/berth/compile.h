@@ -60,6 +60,8 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   fusion, layouts, winograd  "on" (default) or "off": one kernel per operation, every tensor
 //                  row-major, direct convolutions only
 //   required_key   file of a public key: only a program file that is signed with it (`berth key`) is taken
+//   required_devices  names of devices, "opencl:0,vta:0": models with control flow do not compute on the host what these
+//                  can, although it may be faster there (berth_dynamic_check_devices says what ran elsewhere)
 //   limits         of what is read, "bytes=64MiB,items=10000,depth=50,time=5s" (docs/limits.md): a file's bytes,
 //                  operations, levels of nesting, time of reading, and of compiling (DEADLINE_EXCEEDED); default: those of docs/limits.md
 //   keep_source    "on": the program keeps its kernels' source; default "off"

@@ -52,6 +52,25 @@ static void expect_same_results(const json_t *a, const json_t *b) {
     }
 }
 
+// A loop's counter decides a slice: the host's, unless the device is required.
+Test(several_devices, a_required_device_takes_what_a_counter_decides, .timeout = 300) {
+    static const char arguments[] =
+        "run /usr/share/libonnx-testdata/data/node/test_loop11/model.onnx --target opencl "
+        "--input trip_count=/usr/share/libonnx-testdata/data/node/test_loop11/test_data_set_0/"
+        "input_0.pb --seed 1";
+    char text[2048], output[4096];
+    json_decref(run_json("--target opencl"));  // or the test is skipped
+    for (int i = 0; i < 2; ++i) {
+        snprintf(text, sizeof(text), "%s %s %s 2>&1", BERTH_COMMAND, arguments,
+                 i ? "--require opencl:0" : "");
+        FILE *pipe = popen(text, "r");
+        cr_assert_not_null(pipe);
+        output[fread(output, 1, sizeof(output) - 1, pipe)] = '\0';
+        cr_expect_eq(pclose(pipe), 0, "%s", output);
+        cr_expect_eq(strstr(output, "(0 of them on data)") != NULL, i == 1, "%s", output);
+    }
+}
+
 Test(several_devices, copies_between_gpus_go_through_the_host, .timeout = 300) {
     static const char target[] = "--target opencl,opencl,cpu --pin op:MaxPool=opencl:1";
     json_t *plan = berth_json("plan", target);

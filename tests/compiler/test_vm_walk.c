@@ -17,7 +17,7 @@ static fixture begin(const char *text) {
     fixture f = {.arena = NULL};
     assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
     assert_ok(berth_module_parse(f.arena, text, strlen(text), "test.txt", &f.module));
-    assert_ok(berth_vm_emit(f.module, (berth_log){0}, &f.code));
+    assert_ok(berth_vm_emit(f.module, (berth_log){0}, false, &f.code));
     f.reached.arena = f.arena;
     return f;
 }

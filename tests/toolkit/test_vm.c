@@ -151,7 +151,7 @@ typedef struct vm_run {
     char path[64];
 } vm_run;
 
-static vm_run begin(const vm_case *test, const char *target) {
+static vm_run begin_requiring(const vm_case *test, const char *target, const char *devices) {
     vm_run r = {.test = test};
     char text[4096];
     int length = snprintf(text, sizeof(text), "module \"m\"\n%s", test->text);
@@ -163,10 +163,15 @@ static vm_run begin(const vm_case *test, const char *target) {
                                  &r.module));
     berth_model_options options = {
         .target = target,
+        .required_devices = devices,
         .compile = {.cache_folder = getenv("BERTH_CACHE_DIR"), .search_path = getenv("PATH")}};
     berth_status status = berth_vm_session_open(r.path, &options, 2, &r.session);
     cr_assert_null(status, "%s: %s", test->name, berth_status_message(status));
     return r;
+}
+
+static vm_run begin(const vm_case *test, const char *target) {
+    return begin_requiring(test, target, NULL);
 }
 
 static void end(vm_run *r) {
@@ -552,6 +557,47 @@ Test(vm_models, requires_a_device) {
                  "runs on the host (cpu:0), not on opencl:0");
     end(&branches);
     end(&data);
+}
+
+// A slice whose end is the counter's; the greatest elements, as many as what was computed from the data
+// says.
+static const vm_case parameters_of_the_run = {
+    "parameters that only the run knows",
+    "graph @main(%x: f32[N], %n: i64[]) {\n"
+    "  %none = constant() {value = f32[] (0)}\n  %zero = constant() {value = i64[1] (0)}\n"
+    "  %one = constant() {value = i64[] (1)}\n"
+    "  %sum, %sums = loop(%n, _, %none) (%i: i64[], %go: bool[], %acc: f32[]) {\n"
+    "    %next = add(%i, %one)\n    %end = unsqueeze(%next, %zero)\n"
+    "    %part = slice(%x, %zero, %end)\n    %s = reduce_sum(%part) {keepdims = 0}\n"
+    "    %more = add(%acc, %s)\n    return %go, %more, %s\n  }\n"
+    "  %square = mul(%sum, %sum)\n  %whole = cast(%square) {to = i64}\n"
+    "  %two = constant() {value = i64[] (2)}\n  %few = min(%whole, %two)\n"
+    "  %some = max(%few, %one)\n  %k = unsqueeze(%some, %zero)\n"
+    "  %top, %at = top_k(%x, %k) {axis = 0}\n"
+    "  return %sums, %top\n}\n",
+    2,
+    2,
+    2,
+    {{V(6), N(4)}, {V(9), N(3)}}};
+
+// Where a device is required from the beginning it does what the host would have done sooner.
+Test(vm_models, a_required_device_takes_parameters_of_the_run) {
+    if (!device_is_here("opencl", 1)) return;
+    vm_run free = begin(&parameters_of_the_run, "opencl");
+    run_once(&free, 0);
+    assert_fails(berth_vm_session_require(free.session, "opencl:0"), BERTH_UNAVAILABLE,
+                 "runs on the host (cpu:0), not on opencl:0");
+    end(&free);
+    vm_run asked = begin_requiring(&parameters_of_the_run, "opencl", "opencl:0");
+    for (uint32_t i = 0; i < parameters_of_the_run.run_count; ++i) run_once(&asked, i);
+    assert_ok(berth_vm_session_require(asked.session, "opencl:0"));
+    end(&asked);
+    vm_run hosts = begin_requiring(&parameters_of_the_run, "opencl", "opencl:0,cpu:0");
+    run_once(&hosts, 0);
+    berth_vm_report report;
+    berth_vm_session_get_report(hosts.session, &report);
+    cr_expect_gt(report.host_data_operations, 0);  // it may, and is faster
+    end(&hosts);
 }
 
 Test(vm_models, wrong_inputs_are_refused) {
