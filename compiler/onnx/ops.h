@@ -63,6 +63,7 @@ BERTH_MUST_USE berth_status onnx_build_multinomial(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_flex_attention(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_adagrad(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_adam(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_gradient(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_momentum(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_attention(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_dynamic_lstm(onnx_call *call);

@@ -16,6 +16,7 @@ static const onnx_row preview[] = {
 static const onnx_row preview_training[] = {
     {"Adagrad", 1, onnx_build_adagrad, "-decay_factor:f -epsilon:f -norm_coefficient:f"},
     {"Adam", 1, onnx_build_adam, "-alpha:f -beta:f -epsilon:f -norm_coefficient:f -norm_coefficient_post:f"},
+    {"Gradient", 1, onnx_build_gradient, "!xs:S !y:s -zs:S"},
     {"Momentum", 1, onnx_build_momentum, "-alpha:f -beta:f -mode:s -norm_coefficient:f"},
 };
 static const onnx_row microsoft[] = {
