@@ -43,7 +43,8 @@
 #include <stdint.h>
 
 // buffers:   one pointer per binding, in the order of the kernel's parameters, each aligned as its
-//            pool says
+//            pool says; those of a program's inputs and outputs may be the caller's, aligned as
+//            their elements
 // constants: values of symbolic dimensions and other per-dispatch integers; NULL when there are
 // none
 typedef void (*berth_cpu_kernel)(void *const *buffers, const int64_t *constants, int64_t begin,

@@ -42,6 +42,9 @@ typedef struct berth_memory_info {
     uint64_t capacity_bytes;   // 0 = unknown
     uint32_t alignment_bytes;  // of allocations and views
     bool host_visible;         // map gives a pointer to the very bytes, without a copy
+    bool
+        element_aligned;  // imports (berth_buffer_import) and moves need no more alignment than elements
+                          // have: kernels load and store at any such address
 } berth_memory_info;
 
 typedef struct berth_device_info {

@@ -3,7 +3,7 @@
 // A step binds buffers, and a buffer of host memory is an address that the driver reads when the step
 // runs. So for one run an input or output is elsewhere when its buffer is moved there, together with
 // those of tensors that lie in its bytes (results over operands, parts). No other tensor may reach over
-// these, inputs must not be written, and the caller's memory must be aligned as the pool is
+// these, inputs must not be written, and the caller's memory must be aligned as the device's kernels need
 // (artifact/kernel_abi.h).
 #include <string.h>
 
@@ -170,10 +170,12 @@ static bool is_apart(const berth_session *session, caller_buffers callers, uint3
 
 static bool is_aligned(const berth_session *session, const berth_program_io *io,
                        const berth_tensor *tensor) {
-    const berth_program *program = session->program;
-    return (uintptr_t)tensor->data %
-               program->pools[program->tensors[io->tensor].pool].alignment_bytes ==
-           0;
+    const berth_program_pool *pool =
+        &session->program->pools[session->program->tensors[io->tensor].pool];
+    const berth_device_info *info = berth_device_get_info(session->devices[pool->device].device);
+    uint64_t bytes = info->memories[0].element_aligned ? berth_dtype_size_bytes(tensor->dtype)
+                                                       : pool->alignment_bytes;
+    return (uintptr_t)tensor->data % bytes == 0;
 }
 
 // Has steps use `data` for an input or output.

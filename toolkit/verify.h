@@ -55,7 +55,10 @@ typedef struct berth_verify_options {
     struct berth_vm_session **vm_session;
     berth_model_options model;
     berth_compare_options compare;
-    uint32_t thread_count;       // 0 = all cores
+    uint32_t thread_count;  // 0 = all cores
+    // Once more, where the graph executor runs it, with inputs and outputs in memory that is aligned as
+    // its elements are and no better.
+    bool on_callers_memory;
     const char *require_device;  // as berth_program_require; NULL = none
     bool kernels_optional;       // require_device only forbids kernels elsewhere
 } berth_verify_options;

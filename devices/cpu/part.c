@@ -220,6 +220,7 @@ static void describe_memory(const berth_topology *machine, uint32_t node, bool o
     memory->capacity_bytes = machine->nodes[node].capacity_bytes;
     memory->alignment_bytes = BERTH_CPU_ALIGNMENT_BYTES;
     memory->host_visible = true;
+    memory->element_aligned = true;
 }
 
 static void describe_name(const berth_topology *machine, const berth_cpu_part *part, char *out,

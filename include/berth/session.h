@@ -156,8 +156,8 @@ BERTH_API BERTH_MUST_USE berth_status berth_session_run(berth_session *session, 
 
 // Runs once on the caller's buffers: inputs[i] and outputs[i] are those of the program's order, all of
 // them, of its element types and shapes. Data may have any alignment. What lies in host memory of the
-// program, is aligned to 128 bytes, and overlaps no output is used where it is, as is the session's own
-// memory (berth_session_input); anything else is copied once. A run that fails or is cancelled returns
+// program, is aligned as its elements are, and overlaps no output is used where it is, as is the session's
+// own memory (berth_session_input); anything else is copied once. A run that fails or is cancelled returns
 // when nothing uses the buffers any more, which for a deadline may be later.
 //   errors: INVALID_ARGUMENT not as many as the program has; INCOMPATIBLE element type or shape (names
 //           the input); those of berth_session_run. After an error the outputs are undefined.

@@ -108,7 +108,8 @@ static outcome verify(const run *r, const model *m, int target) {
     outcome result = {.state = 2};
     berth_arena *arena = NULL;
     berth_status status = berth_arena_create(berth_allocator_system(), &arena);
-    berth_verify_options options = {.compare = BERTH_COMPARE_DEFAULTS, .thread_count = 1};
+    berth_verify_options options = {
+        .compare = BERTH_COMPARE_DEFAULTS, .thread_count = 1, .on_callers_memory = true};
     options.model.target = r->targets[target];
     options.model.compile.cache_folder = r->cache;
     options.model.compile.jobs = 1;
