@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """A quantised (QDQ) network in integers: what its results are where each quantisation rounds the real value once.
 
-    python3 bench/integer_oracle.py MODEL.onnx INPUT.npy [-o RESULT.npy]
+    python3 bench/integer_oracle.py MODEL.onnx INPUT.npy [--scales f64] [-o RESULT.npy]
 
-Products and sums of quantised values are computed exactly (integers in float64, below 2**53); scales are multiplied, divided and
-rounded (to the nearest, halves to the even) in float64. Kernels that take the scales as f32 differ from it by one step where a
-value lies within their rounding of the middle between two steps; through the layers after it such a step travels on. Written from the operators' text alone: it shares nothing with
-what it judges. Operators: those that convolutional classifiers have in QDQ form.
+Products and sums of quantised values are computed exactly (integers in float64, below 2**53), biases too. What scales do is
+computed in f32, the type that ONNX gives them, as its QLinearConv states it: the sum times x_scale * w_scale / y_scale, rounded
+to the nearest, halves to the even. With `--scales f64` scales are multiplied, divided and rounded in float64: f32 differs
+from that by one step where a value lies within its rounding of the middle between two steps, and through the layers
+after it such a step travels on. Written from the operators' text alone: it shares nothing with what it judges. Operators:
+those that convolutional classifiers have in QDQ form.
 """
 import argparse
 import math
@@ -19,14 +21,25 @@ LOWEST = {np.dtype(t): np.iinfo(t) for t in (np.int8, np.uint8, np.int16, np.uin
 
 
 class Real:
-    """A tensor of real values: `whole` (integers in float64) times `scale` (broadcast)."""
+    """A tensor of real values: `whole` (integers in float64) times `scale` (broadcast; of the type that scales are computed in)."""
+    computed = np.float32
 
     def __init__(self, whole, scale=1.0):
-        self.whole, self.scale = np.asarray(whole, np.float64), np.asarray(scale, np.float64)
+        self.whole, self.scale = np.asarray(whole, np.float64), np.asarray(scale, self.computed)
+
+    @property
+    def is_plain(self):
+        return self.scale.size == 1 and self.scale.reshape(()) == 1
 
     @property
     def value(self):
-        return self.whole * self.scale
+        return self.whole.astype(self.computed) * self.scale
+
+    def plus(self, bias):
+        """With a bias: in integers of the same scale, as integer operators take it, or where those are computed in float64, as it is."""
+        if self.computed == np.float64:
+            return Real(self.value + bias.value)
+        return Real(self.whole + np.rint(bias.value.astype(np.float64) / self.scale), self.scale)
 
 
 def along(values, axis, rank):
@@ -37,14 +50,16 @@ def along(values, axis, rank):
 
 def quantize(x, scale, zero, axis=1):
     rank, info = x.whole.ndim, LOWEST[zero.dtype]
-    steps = np.rint(x.value / along(scale.astype(np.float64), axis, rank)) + along(zero.astype(np.float64), axis, rank)
+    scale, values = along(scale.astype(Real.computed), axis, rank), x.whole.astype(Real.computed)
+    steps = values / scale if x.is_plain else values * (x.scale / scale)
+    steps = np.rint(steps).astype(np.float64) + along(zero.astype(np.float64), axis, rank)
     return np.clip(steps, info.min, info.max).astype(zero.dtype)
 
 
 def dequantize(q, scale, zero=None, axis=1):
     zero = np.zeros((), q.dtype) if zero is None else zero
     rank = q.ndim
-    return Real(q.astype(np.float64) - along(zero.astype(np.float64), axis, rank), along(scale.astype(np.float64), axis, rank))
+    return Real(q.astype(np.float64) - along(zero.astype(np.float64), axis, rank), along(scale.astype(Real.computed), axis, rank))
 
 
 def windows(x, kernel, strides, dilations, pads, fill):
@@ -73,7 +88,7 @@ def conv(attributes, x, w, bias=None):
         part = taps[:, g * inner:(g + 1) * inner]
         out.append(np.tensordot(part, w.whole[g * outer:(g + 1) * outer], axes=([1, 4, 5], [1, 2, 3])).transpose(0, 3, 1, 2))
     sums = Real(np.concatenate(out, axis=1), x.scale.reshape(()) * along(w.scale.reshape(-1), 1, 4))
-    return sums if bias is None else Real(sums.value + along(bias.value, 1, 4))
+    return sums if bias is None else sums.plus(Real(along(bias.whole, 1, 4), along(bias.scale, 1, 4)))
 
 
 def gemm(attributes, a, b, c=None):
@@ -82,7 +97,7 @@ def gemm(attributes, a, b, c=None):
     columns = b.whole.T if attributes.get('transB', 0) else b.whole
     scale = b.scale.reshape(1, -1)  # one, or one per column
     sums = Real(a.whole @ columns, a.scale.reshape(()) * scale)
-    return sums if c is None else Real(sums.value + c.value)
+    return sums if c is None else sums.plus(c)
 
 
 def pool(attributes, x):
@@ -135,8 +150,9 @@ def apply(node, attributes, xs):
     return plain[op]()
 
 
-def compute(path, feeds, see):
-    """The values by name; see(name, value) may put another in place of one that was computed."""
+def compute(path, feeds, see, scales):
+    """The values by name; see(name, value) may put another in place of one that was computed. `scales`: "f32" or "f64"."""
+    Real.computed = {'f32': np.float32, 'f64': np.float64}[scales]
     graph = onnx.load(path).graph
     values = {name: Real(x) for name, x in feeds.items()}
     for tensor in graph.initializer:
@@ -149,14 +165,14 @@ def compute(path, feeds, see):
     return values
 
 
-def run(path, feeds):
-    """The outputs, as float64 (or integers, where the network ends in them)."""
-    values = compute(path, feeds, lambda name, value: value)
+def run(path, feeds, scales='f32'):
+    """The outputs, as floats (or integers, where the network ends in them)."""
+    values = compute(path, feeds, lambda name, value: value, scales)
     results = [values[output.name] for output in onnx.load(path).graph.output]
     return [r.value if isinstance(r, Real) else r for r in results]
 
 
-def layers(path, feeds, given):
+def layers(path, feeds, given, scales='f32'):
     """How far `given` ({name: integers}, results of QuantizeLinear) are from what the operators before them give for the given ones
     before: (steps at most, largest share of elements of one that differ, one element not counted, its name). Each layer by itself."""
     seen = []
@@ -168,19 +184,27 @@ def layers(path, feeds, given):
         seen.append((max(0, int((steps > 0).sum()) - 1) / steps.size, int(steps.max()), name))
         return given[name]
 
-    compute(path, feeds, see)
+    compute(path, feeds, see, scales)
     share, _, name = max(seen)
     return max(steps for _, steps, _ in seen), share, name
+
+
+def end(path, feeds, given, scales='f32'):
+    """How far the last of `given` is from the one that all of the network before it gives, computed here, in steps at most."""
+    last = [name for node in onnx.load(path).graph.node for name in node.output if name in given][-1]
+    values = compute(path, feeds, lambda name, value: value, scales)
+    return int(np.abs(values[last].astype(np.int64) - given[last]).max())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('model')
     parser.add_argument('input')
+    parser.add_argument('--scales', choices=['f32', 'f64'], default='f32')
     parser.add_argument('-o', '--output')
     args = parser.parse_args()
     given = {i.name for i in onnx.load(args.model).graph.input} - {t.name for t in onnx.load(args.model).graph.initializer}
-    result = run(args.model, {given.pop(): np.load(args.input)})[0]
+    result = run(args.model, {given.pop(): np.load(args.input)}, args.scales)[0]
     if args.output:
         np.save(args.output, result)
     else:

@@ -8,9 +8,10 @@
 Makes ResNet-50 and MobileNetV2 in QDQ form with onnxruntime.quantization from the generators of `--models` (calibrated with
 random data): activations u8 or i8, weights i8, a scale per channel or per tensor. For every model and number of threads:
 medians of the times of one request, the processor time of one (which other work on the machine changes less), and how far
-the results are apart on one input, in steps of the last quantisation: from exact integers (integer_oracle.py), each layer by
-itself and at the end; from ONNX Runtime's integers, and from the same model as ONNX Runtime computes it in floats, node by node; last, how far ONNX Runtime's integers are from the
-exact ones. The network in f32 is measured beside them.
+the results are apart on one input, in steps of the last quantisation: from integers with scales in f32 (integer_oracle.py), each
+layer by itself and at the end; from integers with scales in float64; from ONNX Runtime's integers, and from the same model as
+ONNX Runtime computes it in floats, node by node; last, how far ONNX Runtime's integers are from the oracle's. The network in f32
+is measured beside them.
 """
 import argparse
 import fnmatch
@@ -95,7 +96,7 @@ def in_floats(path, feeds):
 
 
 def layers_apart(path, feeds, file, folder):
-    """How far a quantised result is at most from exact integers computed of our own results before it, in steps."""
+    """How far a quantised result is at most from the oracle's of our own results before it, in steps."""
     model, every = onnx.load(path), os.path.join(folder, 'every.onnx')
     kinds = {t.name: t.data_type for t in model.graph.initializer}
     names = {n.output[0]: kinds[n.input[2]] for n in model.graph.node if n.op_type == 'QuantizeLinear'}
@@ -110,18 +111,20 @@ def layers_apart(path, feeds, file, folder):
 
 
 def apart(program, session, path, feeds, file, folder):
-    """Largest differences in steps: a layer of ours from exact integers, the result from them, from ONNX Runtime's integers and from
-    its floats; its integers from exact ones."""
+    """Largest differences in steps: a layer of ours from the oracle, the result from it, from it with scales in float64, from ONNX
+    Runtime's integers and from its floats; its integers from the oracle."""
     name, output, result = session.get_inputs()[0].name, session.get_outputs()[0].name, os.path.join(folder, 'y.npy')
     command = [BERTH, 'run', program, '--quiet', '--threads', '1', '--input', '%s=%s' % (name, file), '--output', '%s=%s' % (output, result)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    got, floats, theirs, exact = np.load(result), in_floats(path, feeds), session.run(None, feeds)[0], integer_oracle.run(path, feeds)[0]
+    got, floats, theirs = np.load(result), in_floats(path, feeds), session.run(None, feeds)[0]
+    oracle, double = (integer_oracle.run(path, feeds, scales)[0] for scales in ('f32', 'f64'))
     step = np.diff(np.unique(floats)).min()
-    return [layers_apart(path, feeds, file, folder)] + [np.abs(a - b).max() / step for a, b in ((got, exact), (got, theirs), (got, floats), (theirs, exact))]
+    pairs = (got, oracle), (got, double), (got, theirs), (got, floats), (theirs, oracle)
+    return [layers_apart(path, feeds, file, folder)] + [np.abs(a - b).max() / step for a, b in pairs]
 
 
 def measure(path, form, threads, rounds, folder):
-    program, session = build(path, folder), compare_ort.open_ort(path, threads)
+    program, session = build(path, folder), compare_ort.open_ort(path, threads, 'CPUExecutionProvider')
     name = session.get_inputs()[0].name
     feeds, file = {name: np.random.RandomState(11).uniform(-1, 1, (1, 3, 224, 224)).astype(np.float32)}, os.path.join(folder, 'x.npy')
     np.save(file, feeds[name])
@@ -130,7 +133,7 @@ def measure(path, form, threads, rounds, folder):
     rows = [(compare_ort.time_ort(session, feeds, runs), compare_ort.time_berth(program, {name: file}, threads, runs),
              ort_cpu_ms(session, feeds, runs), berth_cpu_ms(command, runs)) for _ in range(rounds)]
     theirs, ours, their_cpu, our_cpu = (statistics.median(column) for column in zip(*rows))
-    steps = '%9.2f %9.2f %9.2f %9.2f %9.2f' % tuple(apart(program, session, path, feeds, file, folder)) if form else ''
+    steps = '%9.2f %9.2f %9.2f %9.2f %9.2f %9.2f' % tuple(apart(program, session, path, feeds, file, folder)) if form else ''
     print('%-26s %7d %9.2f %9.2f %7.3f %9.2f %9.2f %7.3f %s' % (os.path.basename(path)[:-5], threads, theirs, ours, ours / theirs,
                                                               their_cpu, our_cpu, our_cpu / their_cpu, steps), flush=True)
 
@@ -146,8 +149,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or temporary
         os.makedirs(folder, exist_ok=True)
-        print('%-26s %7s %9s %9s %7s %9s %9s %7s %9s %9s %9s %9s %9s' % ('model', 'threads', 'ORT ms', 'Berth ms', 'ratio', 'ORT cpu', 'Berth cpu',
-                                                           'ratio', 'layer', 'exact', 'ORT int', 'floats', 'ORT:exact'))
+        print('%-26s %7s %9s %9s %7s %9s %9s %7s %9s %9s %9s %9s %9s %9s' % ('model', 'threads', 'ORT ms', 'Berth ms', 'ratio', 'ORT cpu', 'Berth cpu',
+                                                           'ratio', 'layer', 'oracle', 'f64', 'ORT int', 'floats', 'ORT:oracle'))
         for name in ('resnet50', 'mobilenetv2'):
             for form in [None] + list(FORMS):
                 if not fnmatch.fnmatch('%s_%s' % (name, form) if form else name, args.only):

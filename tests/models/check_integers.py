@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Quantised networks against exact integers (bench/integer_oracle.py), every layer by itself.
+"""Quantised networks against integers (bench/integer_oracle.py), every layer by itself and all together.
 
     tests/models/check_integers.py build/release/berth [COUNT]     (with Debian's python3-numpy and python3-onnx)
 
 COUNT random convolutional networks in QDQ form (residual sums, depthwise and strided convolutions, pools, products; activations
-u8 and i8, weights with a scale per channel or per tensor), and the int8 models of ../shared/models where they are. A result of a
-layer may be one step off, where the f32 scales of a kernel round a value across the middle between two steps, and only in a few
-places in a thousand.
+u8 and i8, weights with a scale per channel or per tensor), and the int8 models of ../shared/models where they are. A layer by itself and the
+network's result may be one step off: where values are added or averaged, f32 rounds as the order of the operations has it; of a
+layer only in a few places in a thousand.
 """
 import os
 import subprocess
@@ -121,10 +121,12 @@ def check(berth, model, label, folder, seed):
     for name, result in files.items():
         command += ['--output', '%s=%s' % (name, result)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    worst, share, layer = integer_oracle.layers(plain, {given.name: x}, {name: np.load(path) for name, path in files.items()})
-    fine = worst <= 1 and share <= MOST_OFF
+    feeds, made = {given.name: x}, {name: np.load(path) for name, path in files.items()}
+    worst, share, layer = integer_oracle.layers(plain, feeds, made)
+    off = integer_oracle.end(plain, feeds, made)
+    fine = worst <= 1 and share <= MOST_OFF and off <= 1
     if not fine:
-        print('%s: a layer is %d steps off, %.3f %% of its elements: %s' % (label, worst, 100 * share, layer))
+        print('%s: a layer is %d steps off, %.3f %% of its elements: %s; the result %d' % (label, worst, 100 * share, layer, off))
     return fine, len(names)
 
 
