@@ -8,6 +8,7 @@
 #include "compiler/libraries/choose.h"
 #include "compiler/lower/lower.h"
 #include "compiler/package/kept_program.h"
+#include "compiler/package/package.h"
 #include "compiler/passes/append.h"
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
@@ -505,7 +506,8 @@ static const char *note_unused_memories(const berth_multi_target *target, berth_
     berth_strbuf names = berth_strbuf_make(arena);
     for (uint32_t m = 0; m < target->memory_count; ++m) {
         const berth_target_memory *memory = &target->memories[m];
-        bool used = memory->implied || strcmp(memory->scope, "global") != 0;
+        bool used = memory->implied || strcmp(memory->scope, "global") != 0 ||
+                    berth_packager__takes_values(target, m);
         for (uint32_t d = 0; d < target->device_count; ++d)
             used |= target->devices[d].own_memory == m || target->devices[d].constant_memory == m;
         if (!used) berth_strbuf_addf(&names, "%s%s", names.length ? ", " : "", memory->name);

@@ -164,6 +164,14 @@ typedef struct berth_memory_load {
     const char *first_step, *last_step;  // that read it
 } berth_memory_load;
 
+// Of plain C with several memories for values, one of them (package/assign.c).
+typedef struct berth_memory_share {
+    const char *memory;  // of the target
+    bool is_own;         // the device's own
+    bool has_scratch;    // private arrays of kernels are there
+    double moved_bytes;  // that loads and stores of a run move in it
+} berth_memory_share;
+
 // How the intermediate values came to their memory.
 typedef struct berth_memory_report {
     const berth_memory_report_pool *pools;
@@ -178,6 +186,10 @@ typedef struct berth_memory_report {
     uint64_t order_states;       // of the search
     const berth_memory_streamed *streamed;  // by memory
     uint32_t streamed_count;
+    const berth_memory_share
+        *shares;  // where there are several memories for values, the fastest first
+    uint32_t share_count;
+    bool shares_proven;  // no other assignment has less to wait for
 } berth_memory_report;
 
 struct berth_work;           // compiler/cost/work.h

@@ -12,6 +12,8 @@ static uint32_t memory_of(const berth_multi_target *target, const berth_program_
         memory = berth_multi_target_memory_of(target, pool->device, pool->scope);
     else if (pool->usage == BERTH_POOL_CONSTANT)
         memory = device->constant_memory;
+    // A further memory for values of plain C is known by its name.
+    if (memory == BERTH_NO_INDEX) memory = berth_multi_target_memory(target, pool->scope);
     return memory;
 }
 

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "compiler/bare/printer.h"
 
@@ -11,21 +12,54 @@ static const char *upper_of(berth_arena *arena, const char *name) {
     return upper;
 }
 
-// Arenas have the names of their scopes where there are several.
+// The memory of that name, "" = the device's own; a new one where there is none.
+static uint32_t find_memory(berth_bare_printer *p, const char *name) {
+    for (uint32_t i = 0; i < p->memory_count; ++i)
+        if (strcmp(p->memories[i].name, name) == 0) return i;
+    const char *given = berth_bare_name(p->arena, name), *plain = given;
+    for (uint32_t i = 1, next = 2; i < p->memory_count; ++i) {  // names that differ, but not in C
+        if (strcasecmp(p->memories[i].plain, plain) != 0) continue;
+        plain = berth_arena_printf(p->arena, "%s_%u", given, next++);
+        i = 0;  // from the start: the new name may be another's
+    }
+    const char *upper = upper_of(p->arena, plain);
+    berth_bare_memory *memory = &p->memories[p->memory_count++];
+    if (*name)
+        *memory = (berth_bare_memory){
+            .name = name,
+            .plain = plain,
+            .attribute = berth_arena_printf(p->arena, "%s_IN_%s_ATTRIBUTE", p->upper, upper),
+            .array = berth_arena_printf(p->arena, "%s_IN_%s_MEMORY", p->upper, upper),
+            .arena = berth_arena_printf(p->arena, "%s_arena_%s", p->name, plain)};
+    else
+        *memory = (berth_bare_memory){
+            .name = name,
+            .plain = plain,
+            .attribute = berth_arena_printf(p->arena, "%s_RAM_ATTRIBUTE", p->upper),
+            .array = berth_arena_printf(p->arena, "%s_MEMORY", p->upper),
+            .arena = berth_arena_printf(p->arena, "%s_arena", p->name)};
+    return p->memory_count - 1;
+}
+
+// Arenas have the names of their memories where there are several.
 static void name_pools(berth_bare_printer *p) {
     const berth_program *program = p->program;
     uint32_t count = program->pool_count;
     p->pools = berth_arena_new_array(p->arena, const char *, count + 1);
     p->sizes = berth_arena_new_array(p->arena, const char *, count + 1);
+    p->memory_of = berth_arena_new_array(p->arena, uint32_t, count + 1);
+    p->memories = berth_arena_new_array(p->arena, berth_bare_memory, count + 2);
+    find_memory(p, "");
     for (uint32_t i = 0; i < count; ++i) {
         const berth_program_pool *pool = &program->pools[i];
         if (pool->usage != BERTH_POOL_WORKSPACE) continue;
-        p->pools[i] = strcmp(pool->scope, "global") == 0
-                          ? berth_arena_printf(p->arena, "%s_arena", p->name)
-                          : berth_arena_printf(p->arena, "%s_arena_%s", p->name,
-                                               berth_bare_name(p->arena, pool->scope));
+        p->memory_of[i] = find_memory(p, strcmp(pool->scope, "global") == 0 ? "" : pool->scope);
+        p->pools[i] = p->memories[p->memory_of[i]].arena;
         p->sizes[i] = berth_arena_printf(p->arena, "%s_BYTES", upper_of(p->arena, p->pools[i]));
     }
+    for (uint32_t i = 0; p->memory && i < p->memory->share_count; ++i)
+        if (p->memory->shares[i].has_scratch && !p->memory->shares[i].is_own)
+            p->scratch_memory = find_memory(p, p->memory->shares[i].memory);
 }
 
 // Constants that a step reads, whole or in part.
@@ -104,6 +138,11 @@ static berth_status print_body(void *user) {
     for (uint32_t i = 0; i < program->kernel_count; ++i)
         if (program->kernels[i].scratch_bytes > p->scratch_bytes)
             p->scratch_bytes = program->kernels[i].scratch_bytes;
+    for (uint32_t i = 0; i < program->pool_count; ++i)
+        if (p->pools[i])
+            p->memories[p->memory_of[i]].array_bytes +=
+                berth_bare__aligned(program->pools[i].size_bytes);
+    p->memories[p->scratch_memory].array_bytes += berth_bare__aligned(p->scratch_bytes);
     const char *code = NULL;
     BERTH_TRY(berth_bare__code(p, &code));
     berth_bare_file *files = berth_arena_new_array(p->arena, berth_bare_file, BERTH_BARE_MAX_FILES);

@@ -61,18 +61,53 @@ static const char *order_proof(const berth_bare_printer *p) {
                               (unsigned long long)m->ordered_bytes);
 }
 
-static uint64_t aligned(uint64_t bytes) {
+uint64_t berth_bare__aligned(uint64_t bytes) {
     return (bytes + BERTH_PLAIN_ALIGNMENT_BYTES - 1) / BERTH_PLAIN_ALIGNMENT_BYTES *
            BERTH_PLAIN_ALIGNMENT_BYTES;
 }
 
+// Where there are several memories: how much of what operations move is moved in each.
+static void add_shares(const berth_bare_printer *p, berth_strbuf *out) {
+    const berth_memory_report *m = p->memory;
+    if (!m || m->share_count < 2) return;
+    double all = 0;
+    for (uint32_t i = 0; i < m->share_count; ++i) all += m->shares[i].moved_bytes;
+    berth_strbuf_add(out, "/* Of the bytes that operations move in static memory, a run moves");
+    for (uint32_t i = 0; i < m->share_count; ++i)
+        berth_strbuf_addf(out, "%s %.1f %% in \"%s\"", i ? "," : "",
+                          all > 0 ? 100 * m->shares[i].moved_bytes / all : 0,
+                          berth_bare__comment(p->arena, m->shares[i].memory));
+    berth_strbuf_addf(out, "%s. */\n",
+                      m->shares_proven
+                          ? ":\n   no other division of the values has less to wait for"
+                          : ";\n   whether another division is faster is not proven");
+}
+
+// What an array of the application in place of a memory's static arrays must have.
+static void add_arrays(const berth_bare_printer *p, berth_strbuf *out) {
+    for (uint32_t i = 0; i < p->memory_count; ++i) {
+        const berth_bare_memory *memory = &p->memories[i];
+        if (*memory->name)
+            berth_strbuf_addf(out, "/* The same of the memory \"%s\", -D%s=array. */\n",
+                              berth_bare__comment(p->arena, memory->name), memory->array);
+        else
+            berth_strbuf_addf(out,
+                              "/* Of an array of the application in place of that memory, named by "
+                              "-D%s=array and aligned\n   like it: models that do not run at the "
+                              "same time may share one. */\n",
+                              memory->array);
+        berth_strbuf_addf(out, "#define %s_BYTES %llu\n", memory->array,
+                          (unsigned long long)memory->array_bytes);
+    }
+    berth_strbuf_add(out, "\n");
+}
+
 static void add_sizes(const berth_bare_printer *p, berth_strbuf *out) {
-    uint64_t total = 0, one_array = aligned(p->scratch_bytes);
+    uint64_t total = 0;
     for (uint32_t i = 0; i < p->program->pool_count; ++i) {
         if (!p->pools[i]) continue;
         const berth_program_pool *pool = &p->program->pools[i];
         total += pool->size_bytes;
-        one_array += aligned(pool->size_bytes);
         berth_strbuf_addf(out, "/* Pool \"%s\": %s%s. */\n",
                           berth_bare__comment(p->arena, pool->scope), proof(p, i), order_proof(p));
         berth_strbuf_addf(out, "#define %s %llu\n", p->sizes[i],
@@ -83,17 +118,15 @@ static void add_sizes(const berth_bare_printer *p, berth_strbuf *out) {
                           "/* Private to one operation at a time. */\n"
                           "#define %s_SCRATCH_BYTES %u\n",
                           p->upper, p->scratch_bytes);
+    add_shares(p, out);
     berth_strbuf_addf(out,
                       "/* All static memory that is written, aligned to %d bytes, and all that is "
                       "only read. */\n"
-                      "#define %s_RAM_BYTES %llu\n#define %s_CONSTANT_BYTES %llu\n"
-                      "/* Of an array of the application in place of that memory, named by "
-                      "-D%s_MEMORY=array and aligned\n   like it: models that do not run at the "
-                      "same time may share one. */\n#define %s_MEMORY_BYTES %llu\n\n",
+                      "#define %s_RAM_BYTES %llu\n#define %s_CONSTANT_BYTES %llu\n",
                       BERTH_PLAIN_ALIGNMENT_BYTES, p->upper,
                       (unsigned long long)(total + p->scratch_bytes), p->upper,
-                      (unsigned long long)p->constant_bytes, p->upper, p->upper,
-                      (unsigned long long)one_array);
+                      (unsigned long long)p->constant_bytes);
+    add_arrays(p, out);
 }
 
 const char *berth_bare__header(const berth_bare_printer *p) {
@@ -205,16 +238,16 @@ static const char *place(const berth_bare_printer *p, uint32_t index, bool writt
 // ---- code ---------------------------------------------------------------------------------------
 
 // A static array, or its part of the application's from byte *from on.
-static void add_static(const berth_bare_printer *p, const char *name, uint64_t size, uint64_t *from,
-                       berth_strbuf *out) {
+static void add_static(const berth_bare_memory *memory, const char *name, uint64_t size,
+                       uint64_t *from, berth_strbuf *out) {
     berth_strbuf_addf(out,
                       "typedef union {\n    double alignment;\n    int64_t alignment_too;\n"
                       "    unsigned char bytes[%llu];\n} %s_memory;\n"
-                      "#ifdef %s_MEMORY\n#define %s (*(%s_memory *)(void *)(%s_MEMORY + %llu))\n"
-                      "#else\nstatic %s_RAM_ATTRIBUTE %s_memory %s;\n#endif\n\n",
-                      (unsigned long long)(size ? size : 1), name, p->upper, name, name, p->upper,
-                      (unsigned long long)*from, p->upper, name, name);
-    *from += aligned(size);
+                      "#ifdef %s\n#define %s (*(%s_memory *)(void *)(%s + %llu))\n"
+                      "#else\nstatic %s %s_memory %s;\n#endif\n\n",
+                      (unsigned long long)(size ? size : 1), name, memory->array, name, name,
+                      memory->array, (unsigned long long)*from, memory->attribute, name, name);
+    *from += berth_bare__aligned(size);
 }
 
 static bool has_text(const char *text, const char *what) {
@@ -222,20 +255,31 @@ static bool has_text(const char *text, const char *what) {
 }
 
 static void add_head(const berth_bare_printer *p, const char *kernels, berth_strbuf *out) {
-    berth_strbuf_addf(
-        out,
-        "/* Made by Berth. %s_RAM_ATTRIBUTE puts the static memory into a section of "
-        "your choice, as\n   -D%s_RAM_ATTRIBUTE='__attribute__((section(\".ccm\")))'. "
-        "*/\n#include \"%s.h\"\n\n#include <math.h>\n#include <string.h>\n\n"
-        "#include \"%s_weights.h\"\n\n"
-        "#ifndef %s_RAM_ATTRIBUTE\n#define %s_RAM_ATTRIBUTE\n#endif\n"
-        "#ifdef %s_MEMORY\nextern unsigned char %s_MEMORY[];\n#endif\n\n",
-        p->upper, p->upper, p->name, p->name, p->upper, p->upper, p->upper, p->upper);
-    uint64_t from = 0;
+    uint64_t *from = berth_arena_new_array(p->arena, uint64_t, p->memory_count);
+    berth_strbuf_addf(out,
+                      "/* Made by Berth. %s_RAM_ATTRIBUTE puts the static memory into a section of "
+                      "your choice, as\n   -D%s_RAM_ATTRIBUTE='__attribute__((section(\".ccm\")))'",
+                      p->upper, p->upper);
+    for (uint32_t i = 1; i < p->memory_count; ++i)
+        berth_strbuf_addf(out, ";\n   %s what is in the memory \"%s\"", p->memories[i].attribute,
+                          berth_bare__comment(p->arena, p->memories[i].name));
+    berth_strbuf_addf(out,
+                      ". */\n#include \"%s.h\"\n\n#include <math.h>\n#include <string.h>\n\n"
+                      "#include \"%s_weights.h\"\n\n",
+                      p->name, p->name);
+    for (uint32_t i = 0; i < p->memory_count; ++i)
+        berth_strbuf_addf(out,
+                          "#ifndef %s\n#define %s\n#endif\n"
+                          "#ifdef %s\nextern unsigned char %s[];\n#endif\n\n",
+                          p->memories[i].attribute, p->memories[i].attribute, p->memories[i].array,
+                          p->memories[i].array);
     for (uint32_t i = 0; i < p->program->pool_count; ++i)
-        if (p->pools[i]) add_static(p, p->pools[i], p->program->pools[i].size_bytes, &from, out);
+        if (p->pools[i])
+            add_static(&p->memories[p->memory_of[i]], p->pools[i], p->program->pools[i].size_bytes,
+                       &from[p->memory_of[i]], out);
     if (!has_text(kernels, BERTH_PLAIN_SCRATCH)) return;
-    add_static(p, BERTH_PLAIN_SCRATCH "_", p->scratch_bytes, &from, out);
+    add_static(&p->memories[p->scratch_memory], BERTH_PLAIN_SCRATCH "_", p->scratch_bytes,
+               &from[p->scratch_memory], out);
     berth_strbuf_add(out, "#define " BERTH_PLAIN_SCRATCH " " BERTH_PLAIN_SCRATCH "_.bytes\n\n");
 }
 

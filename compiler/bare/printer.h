@@ -4,18 +4,33 @@
 
 #include "compiler/bare/bare.h"
 
+typedef struct berth_bare_memory {
+    const char *name;       // of the target; "" = the device's own
+    const char *plain;      // as C takes it
+    const char *attribute;  // the macro, "MNIST_RAM_ATTRIBUTE", "MNIST_DTCM_ATTRIBUTE"
+    const char
+        *array;  // the macro of an array of the application, "MNIST_MEMORY", "MNIST_DTCM_MEMORY"
+    const char *arena;     // "mnist_arena", "mnist_arena_dtcm"
+    uint64_t array_bytes;  // of that array
+} berth_bare_memory;
+
 typedef struct berth_bare_printer {
     const berth_program *program;
     const berth_memory_report *memory;  // NULL = not known
     berth_arena *arena;
-    const char *name;        // "mnist"
-    const char *upper;       // "MNIST"
-    const char **inputs;     // names of the members of NAME_inputs
-    const char **outputs;    // of NAME_outputs
-    const char **pools;      // by pool: the array of an arena, "mnist_arena"; NULL = no workspace
-    const char **sizes;      // by pool: the macro of its size, "MNIST_ARENA_BYTES"
-    bool *used_constants;    // by constant: a step reads it
-    uint32_t scratch_bytes;  // largest scratch of a kernel
+    const char *name;      // "mnist"
+    const char *upper;     // "MNIST"
+    const char **inputs;   // names of the members of NAME_inputs
+    const char **outputs;  // of NAME_outputs
+    const char **pools;    // by pool: the array of an arena, "mnist_arena"; NULL = no workspace
+    const char **sizes;    // by pool: the macro of its size, "MNIST_ARENA_BYTES"
+    // The memories with static arrays: the device's own, then others that the target has for values.
+    berth_bare_memory *memories;
+    uint32_t memory_count;
+    uint32_t *memory_of;      // by pool, into memories
+    uint32_t scratch_memory;  // into memories
+    bool *used_constants;     // by constant: a step reads it
+    uint32_t scratch_bytes;   // largest scratch of a kernel
     uint64_t constant_bytes;
 } berth_bare_printer;
 
@@ -48,6 +63,7 @@ const char *berth_bare__shape(berth_arena *arena, const berth_program_tensor *te
 uint64_t berth_bare__elements(const berth_program_tensor *tensor);
 
 // code.c: NAME.h and NAME.c. Errors: INTERNAL.
+uint64_t berth_bare__aligned(uint64_t bytes);  // as a static array of so many takes
 const char *berth_bare__header(const berth_bare_printer *p);
 BERTH_MUST_USE berth_status berth_bare__code(const berth_bare_printer *p, const char **out_text);
 

@@ -17,6 +17,9 @@ typedef struct berth_kernel_source {
         *buffers;  // bindings: parameters and workspace buffers the nest uses, in argument order
     const bool *written;  // per binding
     const berth_kernel_binding *bindings;
+    const double
+        *moved_bytes;  // per binding: that loads and stores move in a dispatch; NULL = not known
+    double scratch_moved_bytes;  // of private arrays
     uint32_t buffer_count;
     const int64_t *constants;  // of every dispatch
     uint32_t constant_count;

@@ -87,8 +87,10 @@ bool berth_kernel_fits_narrow(const berth_tfn *fn) {
 
 typedef struct fact_walk {
     const berth_tfn *fn;
-    uint32_t *access;  // by buffer, 0 = not used
-    uint32_t *seen;    // by expression: the last statement that has it
+    uint32_t *access;     // by buffer, 0 = not used
+    double *moved_bytes;  // by buffer
+    double times;         // that the statement at hand runs
+    uint32_t *seen;       // by expression: the last statement that has it
     uint32_t statement;
     uint8_t *reads;  // by expression: whether it reads a buffer; 0 = not known yet
     bool chooses_loads;
@@ -114,6 +116,11 @@ static bool reads(const fact_walk *w, berth_expr id) {
     return does;
 }
 
+static void count_move(fact_walk *w, berth_buf buf, int lanes) {
+    size_t size = berth_dtype_size_bytes(w->fn->bufs.data[buf].dtype);
+    w->moved_bytes[buf] += w->times * (double)size * (lanes > 1 ? lanes : 1);
+}
+
 static double walk_expr(fact_walk *w, berth_expr id) {
     if (!id || w->seen[id] == w->statement) return 0;
     w->seen[id] = w->statement;
@@ -125,6 +132,7 @@ static double walk_expr(fact_walk *w, berth_expr id) {
         return 0;
     if (node->kind == BERTH_EXPR_LOAD) {
         w->access[node->load.buf] |= BERTH_ACCESS_READ;
+        count_move(w, node->load.buf, node->lanes);
         for (int i = 0; i < node->index_count; ++i)
             flops += walk_expr(w, berth_tfn_load_indices(fn, id)[i]);
         return flops;
@@ -147,6 +155,9 @@ static void walk_call(fact_walk *w, const berth_stmt_node *node) {
         const berth_tfn_region *region = &w->fn->regions.data[node->first + i];
         w->access[region->buf] |=
             i < operands ? BERTH_ACCESS_READ : BERTH_ACCESS_READ | BERTH_ACCESS_WRITE;
+        w->moved_bytes[region->buf] +=
+            (double)berth_kernel_elements(w->fn, region->buf) *
+            (double)berth_dtype_size_bytes(w->fn->bufs.data[region->buf].dtype);
         for (int d = 0; d < w->fn->bufs.data[region->buf].rank; ++d)
             walk_expr(w, region->starts[d]);
     }
@@ -156,7 +167,7 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
     if (!id) return 0;
     const berth_tfn *fn = w->fn;
     const berth_stmt_node *node = &fn->stmts.data[id];
-    double flops = 0;
+    double flops = 0, times = w->times;
     int64_t extent = 1;
     w->statement++;
     switch ((berth_stmt_kind)node->kind) {
@@ -167,12 +178,16 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
     case BERTH_STMT_FOR:
         walk_expr(w, node->value);
         berth_tfn_const_value(fn, node->value, &extent);
-        return (double)extent * walk_stmt(w, node->body);
+        w->times *= (double)extent;
+        flops = (double)extent * walk_stmt(w, node->body);
+        w->times = times;
+        return flops;
     case BERTH_STMT_IF:
         walk_expr(w, node->value);
         return walk_stmt(w, node->body) + walk_stmt(w, node->other);
     case BERTH_STMT_STORE:
         w->access[node->buf] |= BERTH_ACCESS_WRITE;
+        count_move(w, node->buf, node->value ? w->fn->exprs.data[node->value].lanes : 1);
         for (int i = 0; i < node->index_count; ++i)
             walk_expr(w, berth_tfn_store_indices(fn, id)[i]);
         return walk_expr(w, node->value);
@@ -186,6 +201,8 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
                                 berth_kernel_source *kernel) {
     fact_walk w = {.fn = fn,
                    .access = berth_arena_new_array(arena, uint32_t, fn->bufs.count + 1),
+                   .moved_bytes = berth_arena_new_array(arena, double, fn->bufs.count + 1),
+                   .times = 1,
                    .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1),
                    .reads = berth_arena_new_array(arena, uint8_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
@@ -194,8 +211,10 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
     bool *written = berth_arena_new_array(arena, bool, fn->bufs.count + 1);
     berth_kernel_binding *bindings =
         berth_arena_new_array(arena, berth_kernel_binding, fn->bufs.count + 1);
+    double *moved_bytes = berth_arena_new_array(arena, double, fn->bufs.count + 1);
     for (uint32_t b = 0; b < fn->bufs.count; ++b) {
         const berth_buf_info *info = &fn->bufs.data[b];
+        if (info->scope == BERTH_SCOPE_PRIVATE) kernel->scratch_moved_bytes += w.moved_bytes[b];
         bool bound = info->scope == BERTH_SCOPE_PARAM || info->scope == BERTH_SCOPE_WORKSPACE;
         if (!w.access[b] || !bound) continue;
         berth_type_id type =
@@ -203,6 +222,7 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
         bindings[kernel->buffer_count] = (berth_kernel_binding){
             .size_bytes = berth_type_size_bytes(fn->module, type),
             .access = w.access[b] | (info->may_alias ? BERTH_ACCESS_ALIAS : 0u)};
+        moved_bytes[kernel->buffer_count] = w.moved_bytes[b];
         written[kernel->buffer_count] = w.access[b] & BERTH_ACCESS_WRITE;
         list[kernel->buffer_count++] = b;
         kernel->bytes +=
@@ -211,6 +231,7 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
     kernel->buffers = list;
     kernel->written = written;
     kernel->bindings = bindings;
+    kernel->moved_bytes = moved_bytes;
 }
 
 // ---- grids --------------------------------------------------------------------------------------

@@ -73,9 +73,12 @@ static uint32_t pool_for(berth_packager *p, uint32_t place, berth_pool_usage usa
     if (usage == BERTH_POOL_STORE) users = (berth_bits){0};  // nobody's memory
     bool alone = berth_bits_is_single(users) && usage != BERTH_POOL_IO;
     uint32_t device = alone ? berth_bits_first(users) : berth_packager__owner(p, place);
-    uint32_t memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
+    const berth_target_memory *memory =
+        &p->target->memories[berth_packager__memory(p, place, BERTH_POOL_WORKSPACE)];
+    // A further memory for values is known by its name.
+    bool own = place < p->target->device_count || strcmp(memory->scope, "global") != 0;
     berth_program_pool pool = {.device = device,
-                               .scope = p->target->memories[memory].scope,
+                               .scope = own ? memory->scope : memory->name,
                                .usage = usage,
                                .alignment_bytes = alignment_in(p, place, usage),
                                .shared_with = berth_bits_without(p->arena, users, device)};
@@ -294,8 +297,9 @@ uint64_t berth_packager__scratch_bytes(const berth_packager *p, uint32_t memory)
     for (uint32_t d = 0; d < p->target->device_count; ++d) {
         const berth_target_device *device = &p->target->devices[d];
         uint64_t most = 0;
-        if (device->own_memory != memory || !berth_device_kind_is_host(device->target->kind))
-            continue;
+        uint32_t held =
+            p->scratch_memory == BERTH_NO_INDEX ? device->own_memory : p->scratch_memory;
+        if (held != memory || !berth_device_kind_is_host(device->target->kind)) continue;
         for (uint32_t i = 0; i < p->steps.count; ++i) {
             const berth_program_step *step = &p->steps.data[i];
             if (step->device != d || step->kind != BERTH_STEP_DISPATCH) continue;
@@ -311,8 +315,7 @@ uint64_t berth_packager__scratch_bytes(const berth_packager *p, uint32_t memory)
     return total;
 }
 
-// What all pools of a memory need, and kernels beside them.
-static uint64_t used_bytes(const berth_packager *p, uint32_t memory) {
+uint64_t berth_packager__used_bytes(const berth_packager *p, uint32_t memory) {
     uint64_t total = berth_packager__scratch_bytes(p, memory);
     for (uint32_t i = 0; i < p->pools.count; ++i)
         if (!stays_in_program(p, i) && p->pools.data[i].usage != BERTH_POOL_STORE &&
@@ -327,7 +330,7 @@ static berth_status check_constants(berth_packager *p, uint32_t place) {
     uint32_t index = berth_packager__memory(p, place, BERTH_POOL_CONSTANT);
     if (index == berth_packager__memory(p, place, BERTH_POOL_WORKSPACE)) return BERTH_OK;
     const berth_target_memory *memory = &p->target->memories[index];
-    uint64_t total = used_bytes(p, index);
+    uint64_t total = berth_packager__used_bytes(p, index);
     if (total <= memory->budget_bytes) return BERTH_OK;
     p->pipeline->over_device = owner;
     p->pipeline->over_bytes = total - memory->budget_bytes;
@@ -353,7 +356,7 @@ static berth_status check_limit(berth_packager *p, uint32_t place,
                                 const berth_memory_report_pool *values) {
     uint32_t index = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
     const berth_target_memory *memory = &p->target->memories[index];
-    uint64_t total = used_bytes(p, index);
+    uint64_t total = berth_packager__used_bytes(p, index);
     uint64_t workspace_bytes = values ? p->pools.data[values->pool].size_bytes : 0;
     uint64_t limit = memory->budget_bytes;
     if (limit == 0 || total <= limit) return BERTH_OK;
@@ -381,6 +384,7 @@ static berth_status place_all(berth_packager *p, uint32_t place,
     place_in_row(p, place, BERTH_POOL_IO);
     place_in_row(p, place, BERTH_POOL_CONSTANT);
     place_in_row(p, place, BERTH_POOL_STORE);
+    BERTH_TRY(berth_packager__assign_memories(p, place));
     return place_workspace(p, place, reports);
 }
 
@@ -390,7 +394,8 @@ berth_status berth_packager__measure_place(berth_packager *p, uint32_t place, ui
     berth_packager__index_places(p);
     find_users(p);
     BERTH_TRY(place_all(p, place, &report));
-    *out_bytes = used_bytes(p, berth_packager__memory(p, place, BERTH_POOL_WORKSPACE));
+    *out_bytes =
+        berth_packager__used_bytes(p, berth_packager__memory(p, place, BERTH_POOL_WORKSPACE));
     p->pools.count = p->pool_place.count = p->report->pool_count = 0;
     return BERTH_OK;
 }
@@ -415,6 +420,7 @@ static berth_status place_storages(berth_packager *p) {
 }
 
 berth_status berth_packager__plan_memory(berth_packager *p) {
+    p->scratch_memory = BERTH_NO_INDEX;
     BERTH_TRY(place_storages(p));
     for (uint32_t t = 0; t < p->tensors.count; ++t) {
         const berth_storage *storage = &p->storages.data[p->storage_of.data[t]];

@@ -291,6 +291,8 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
                                       .name = name,
                                       .op = kind},
                  kernel->written, unit_index, work_of(p, id));
+        p->facts.data[p->facts.count - 1].moved_bytes = kernel->moved_bytes;
+        p->facts.data[p->facts.count - 1].scratch_moved_bytes = kernel->scratch_moved_bytes;
     }
     add_joint(p, &op, tensors, first_step);
     return BERTH_OK;
@@ -634,7 +636,8 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
                                .pipeline = pipeline,
                                .target = pipeline->options->target,
                                .arena = arena,
-                               .report = berth_arena_new(arena, berth_memory_report)};
+                               .report = berth_arena_new(arena, berth_memory_report),
+                               .scratch_memory = BERTH_NO_INDEX};
     berth_packager *p = &packager;
     find_keepers(p);
     size_t cells = (size_t)graph_of(p)->values.count * berth_packager__place_count(p);

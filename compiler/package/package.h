@@ -22,9 +22,11 @@ typedef struct berth_storage {
 
 // What the program does not keep of a step.
 typedef struct berth_step_facts {
-    const bool *written;     // per binding
-    uint32_t unit;           // of a dispatch, BERTH_NO_INDEX for a copy
-    const berth_work *work;  // of the call; NULL = not known
+    const bool *written;        // per binding
+    uint32_t unit;              // of a dispatch, BERTH_NO_INDEX for a copy
+    const berth_work *work;     // of the call; NULL = not known
+    const double *moved_bytes;  // per binding; NULL = each once
+    double scratch_moved_bytes;
     bool removed;
     bool apart;  // a copy on a queue of its own
 } berth_step_facts;
@@ -74,6 +76,7 @@ typedef struct berth_packager {
     BERTH_VEC(berth_joint) joints;
     BERTH_VEC(berth_in_place_step) in_place;  // in order of their steps
     berth_memory_report *report;
+    uint32_t scratch_memory;  // plain C: of the target, BERTH_NO_INDEX = the device's own
 } berth_packager;
 
 // Where storages live, while it is being decided: like the fields of berth_storage of these names.
@@ -144,6 +147,17 @@ bool berth_packager__keep_beside(berth_packager *packager);
 // memory's capacity or budget is exceeded (names the largest tensors live at the peak and the
 // smallest capacity that would do).
 BERTH_MUST_USE berth_status berth_packager__plan_memory(berth_packager *packager);
+
+// assign.c: plain C for a device with several memories for values: puts some of the workspace at `place`, its
+// own memory, into the others (place of the storages, scratch_memory), so that most moved bytes are in the
+// fast ones (memory/assign.h). Inputs, outputs and constants are placed already.
+BERTH_MUST_USE berth_status berth_packager__assign_memories(berth_packager *packager,
+                                                            uint32_t place);
+// Whether a memory of the target takes values beside those of own memories: plain C, where its device reaches it.
+bool berth_packager__takes_values(const berth_multi_target *target, uint32_t memory);
+
+// What all pools of a memory need, and kernels beside them.
+uint64_t berth_packager__used_bytes(const berth_packager *packager, uint32_t memory);
 
 // What the memory of a place needs, with all that is in it placed for the moment. Errors: those of
 // memory/plan.h.

@@ -46,7 +46,8 @@ typedef struct fixture {
     const model_row *row;
     berth_arena *arena;
     char model[128], folder[64];
-    uint64_t arena_bytes;
+    uint64_t arena_bytes;  // static memory: in the device's own memory,
+    uint64_t fast_bytes;   // and in another one
     uint32_t inputs, outputs;
     const char *runner;  // in front of the program: "", "qemu-aarch64-static"
 } fixture;
@@ -57,6 +58,27 @@ static bool load(const char *path, const char *target, const char *executor, ber
     if (!berth_file_exists(path)) return false;
     assert_ok(berth_model_load(path, &options, out));
     return true;
+}
+
+// What the sources should take: of the plan, arenas in each memory and private arrays after one of them.
+static void count_bytes(fixture *f, const berth_program *program,
+                        const berth_memory_report *memory) {
+    uint64_t scratch_bytes = 0;
+    bool fast_scratch = false;
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        if (pool->usage != BERTH_POOL_WORKSPACE) continue;
+        *(strcmp(pool->scope, "global") == 0 ? &f->arena_bytes : &f->fast_bytes) +=
+            pool->size_bytes;
+    }
+    for (uint32_t i = 0; i < program->kernel_count; ++i)
+        if (program->kernels[i].scratch_bytes > scratch_bytes)
+            scratch_bytes = program->kernels[i].scratch_bytes;
+    for (uint32_t i = 0; i < memory->share_count; ++i)
+        fast_scratch |= memory->shares[i].has_scratch && !memory->shares[i].is_own;
+    f->arena_bytes = (f->arena_bytes + 7) / 8 * 8;
+    f->fast_bytes = (f->fast_bytes + 7) / 8 * 8;
+    *(fast_scratch ? &f->fast_bytes : &f->arena_bytes) += (scratch_bytes + 7) / 8 * 8;
 }
 
 // Writes the sources; skips the test where the models are not here.
@@ -70,14 +92,7 @@ static fixture begin_for(const model_row *row, const char *target) {
     berth_bare_options options = {.name = row->name, .memory = berth_model_memory(model)};
     const berth_program *program = berth_model_program(model);
     assert_ok(berth_bare_write(program, &options, f.folder));
-    for (uint32_t i = 0; i < program->pool_count; ++i)
-        if (program->pools[i].usage == BERTH_POOL_WORKSPACE)
-            f.arena_bytes += program->pools[i].size_bytes;
-    uint64_t scratch_bytes = 0;  // behind the arena
-    for (uint32_t i = 0; i < program->kernel_count; ++i)
-        if (program->kernels[i].scratch_bytes > scratch_bytes)
-            scratch_bytes = program->kernels[i].scratch_bytes;
-    f.arena_bytes = (f.arena_bytes + 7) / 8 * 8 + (scratch_bytes + 7) / 8 * 8;
+    count_bytes(&f, program, berth_model_memory(model));
     f.inputs = program->input_count;
     f.outputs = program->output_count;
     berth_model_destroy(model);
@@ -246,10 +261,11 @@ static void build_for_board(const fixture *f, const board *b) {
     for (char *at = upper; *at; ++at)
         if (*at >= 'a' && *at <= 'z') *at = (char)(*at - 'a' + 'A');
     cr_assert(realpath("tests/bare/board", here));
-    shell(
-        "cd %s && arm-none-eabi-gcc " BARE_WARNINGS
-        " %s '-D%s_RAM_ATTRIBUTE=__attribute__((section(\".model\")))' -c %s.c %s_weights.c main.c",
-        f->folder, flags, upper, f->row->name, f->row->name);
+    shell("cd %s && arm-none-eabi-gcc " BARE_WARNINGS
+          " %s '-D%s_RAM_ATTRIBUTE=__attribute__((section(\".model\")))' "
+          "'-D%s_IN_DTCM_ATTRIBUTE=__attribute__((section(\".fast_model\")))' -c %s.c %s_weights.c "
+          "main.c",
+          f->folder, flags, upper, upper, f->row->name, f->row->name);
     shell("cd %s && arm-none-eabi-gcc %s -DMODEL_RUN=__wrap_%s_run -DMODEL_REAL=__real_%s_run "
           "-c %s/startup.c %s/measure.c",
           f->folder, flags, f->row->name, f->row->name, here, here);
@@ -277,26 +293,39 @@ static void check_symbols(const fixture *f) {
           f->folder, f->row->name, f->row->name, f->row->name);
 }
 
-// Painted memory: the arena is used from its first to its last byte (but for the rounding of the
-// last value to the alignment), nothing beside it is touched, and the stack stays small.
+// Of a section: used from its first to its last byte (but for the rounding of the last value to the
+// alignment), and nothing beside it is touched.
+static void check_section(const fixture *f, unsigned long planned, unsigned long bytes,
+                          unsigned long first, unsigned long last, int guards) {
+    cr_expect(guards, "%s: written beside its memory", f->row->name);
+    cr_expect_eq(bytes, planned, "%s: %lu bytes of static memory, planned %lu", f->row->name, bytes,
+                 planned);
+    if (planned)
+        cr_expect(first < 8 && last > bytes - 8 && last <= bytes, "%s: touched [%lu, %lu) of %lu",
+                  f->row->name, first, last, bytes);
+}
+
+// Painted memory: what the static arrays are used for, and that the stack stays small.
 static void check_memory(const fixture *f, unsigned long most_stack) {
     char path[128], *text = NULL;
     size_t size = 0;
-    unsigned long stack = 0, bytes = 0, first = 0, last = 0, instructions = 0;
+    unsigned long stack = 0, bytes = 0, first = 0, last = 0, instructions = 0, fast = 0;
     int guards = 0;
     snprintf(path, sizeof(path), "%s/err", f->folder);
     assert_ok(berth_file_read(f->arena, path, 4096, &text, &size));
     cr_assert_eq(sscanf(text, "stack %lu static %lu touched %lu %lu guards %d instructions %lu",
                         &stack, &bytes, &first, &last, &guards, &instructions),
                  6, "%s", text);
-    cr_expect(guards, "%s: written beside its memory", f->row->name);
-    cr_expect_eq(bytes, f->arena_bytes, "%s: %lu bytes of static memory, planned %llu",
-                 f->row->name, bytes, (unsigned long long)f->arena_bytes);
-    cr_expect(first < 8 && last > bytes - 8 && last <= bytes, "%s: touched [%lu, %lu) of %lu",
-              f->row->name, first, last, bytes);
+    check_section(f, f->arena_bytes, bytes, first, last, guards);
     cr_expect(stack <= most_stack, "%s: %lu bytes of stack", f->row->name, stack);
     printf("%-18s stack %4lu, arena %6lu, %10lu instructions\n", f->row->name, stack, bytes,
            instructions);
+    const char *line = strstr(text, "fast ");
+    cr_assert_eq(line != NULL, f->fast_bytes > 0, "%s: %s", f->row->name, text);
+    if (!line) return;
+    cr_assert_eq(sscanf(line, "fast %lu touched %lu %lu guards %d", &fast, &first, &last, &guards),
+                 4, "%s", text);
+    check_section(f, f->fast_bytes, fast, first, last, guards);
 }
 
 ParameterizedTestParameters(bare_models, run_on_cortex_m4) {
@@ -325,6 +354,43 @@ ParameterizedTest(int *index, bare_models, run_on_cortex_m55, .timeout = 300) {
     build_for_board(&f, &cortex_m55);
     check_all(&f, 1, 1);
     check_memory(&f, 640);  // vector registers are saved, too
+    end(&f);
+}
+
+// A fast memory of 16 KiB beside the board's own: values and private arrays are in both, in a section each, and the
+// outputs are the same.
+#define TWO_MEMORIES                                                                               \
+    "{\"devices\": [{\"name\": \"mcu\", \"target\": {\"kind\": \"cpu\", \"arch\": "                \
+    "\"cortex-m4\"}}], "                                                                           \
+    "\"memories\": [{\"name\": \"sram\", \"capacity_bytes\": \"1MiB\", "                           \
+    "\"bandwidth_bytes_per_s\": 1e8, "                                                             \
+    "\"reached_by\": [\"mcu\"]}, {\"name\": \"dtcm\", \"capacity_bytes\": \"%dKiB\", "             \
+    "\"bandwidth_bytes_per_s\": 8e8, \"reached_by\": [\"mcu\"]}]}"
+
+static const struct {
+    int model, fast_kib;
+    bool own_is_used, fast_is_used;
+} two_memories[] = {
+    {0, 16, true, true}, {6, 16, false, true}, {9, 20, true, true}, {10, 10, true, true}};
+
+ParameterizedTestParameters(bare_models, run_with_two_memories) {
+    static int indices[] = {0, 1, 2, 3};
+    return cr_make_param_array(int, indices, sizeof(indices) / sizeof(indices[0]));
+}
+
+ParameterizedTest(int *index, bare_models, run_with_two_memories, .timeout = 300) {
+    static const board *const boards[] = {&cortex_m4, &cortex_m55};
+    char target[512];
+    snprintf(target, sizeof(target), TWO_MEMORIES, two_memories[*index].fast_kib);
+    fixture f = begin_for(&models[two_memories[*index].model], target);
+    cr_expect_eq(f.arena_bytes > 0, two_memories[*index].own_is_used, "%s", f.row->name);
+    cr_expect_eq(f.fast_bytes > 0, two_memories[*index].fast_is_used, "%s", f.row->name);
+    cr_expect_leq(f.fast_bytes, (uint64_t)two_memories[*index].fast_kib << 10, "%s", f.row->name);
+    for (size_t i = 0; i < sizeof(boards) / sizeof(boards[0]); ++i) {
+        build_for_board(&f, boards[i]);
+        check_all(&f, 1, 1);
+        check_memory(&f, 640);
+    }
     end(&f);
 }
 

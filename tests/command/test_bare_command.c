@@ -142,3 +142,35 @@ static void shares(const char *folder) {
 Test(bare_command, several_models_share_their_workspace) {
     in_folder(shares);
 }
+
+// With two memories the models share an array in each.
+static void shares_two(const char *folder) {
+    char arguments[1024], command[1024];
+    snprintf(command, sizeof(command), "cp examples/digits/digits.onnx %s/second.onnx", folder);
+    cr_assert_eq(system(command), 0);
+    snprintf(
+        arguments, sizeof(arguments),
+        "build examples/digits/digits.onnx %s/second.onnx --share-workspace --target "
+        "'{\"devices\": [{\"name\": \"mcu\", \"target\": {\"kind\": \"cpu\", \"arch\": "
+        "\"cortex-m4\"}}], \"memories\": [{\"name\": \"sram\", \"capacity_bytes\": \"64KiB\", "
+        "\"bandwidth_bytes_per_s\": 1e8, \"reached_by\": [\"mcu\"]}, {\"name\": \"dtcm\", "
+        "\"capacity_bytes\": 2048, \"bandwidth_bytes_per_s\": 8e8, \"reached_by\": [\"mcu\"]}]}' "
+        "--runtime bare -o %s/all",
+        folder, folder);
+    const result *r = berth_run(arguments);
+    cr_expect_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_null(strstr(r->err, "nothing is kept"), "%s", r->err);
+    snprintf(
+        command, sizeof(command),
+        "cd %s/all && make -s CFLAGS='-O1 -Wall -Wextra -Werror -pedantic "
+        "-DBERTH_WORKSPACE_DTCM_ATTRIBUTE=__attribute__\\(\\(section\\(\\\".fast\\\"\\)\\)\\)' && "
+        "nm libmodels.a | grep -i ' [bd] ' >bss && grep -q 'berth_workspace$' bss && "
+        "grep -q 'berth_workspace_dtcm$' bss && test $(wc -l <bss) = 2 && "
+        "objdump -t libmodels.a | grep -q '\\.fast.*berth_workspace_dtcm'",
+        folder);
+    cr_expect_eq(system(command), 0);
+}
+
+Test(bare_command, several_models_share_each_of_two_memories) {
+    in_folder(shares_two);
+}
