@@ -10,7 +10,9 @@ multiprocessor holds at once. They run in the emulation of the tests (tests/cuda
   copied     bytes to shared memory by cp.async, beside what every block must read: its rows and columns, once
   ldmatrix   cycles for 8 rows of 16 bytes: 1 where all lie in different banks
 
---quick: the smallest product, without nvcc. Exit status 1 where bank conflicts, spills, or more than the least are found.
+f32 has no mma: the second alone.
+
+--quick: the smallest products, without nvcc. Exit status 1 where bank conflicts, spills, or more than the least are found.
 """
 import argparse
 import json
@@ -27,9 +29,11 @@ UNITS = 132  # of the device that tiles are chosen for
 
 # name, rows, columns, terms, type; sizes that the emulation computes in seconds
 PRODUCTS = [("f16 64x64x64", 64, 64, 64, "f16"), ("f16 256x512x256", 256, 512, 256, "f16"), ("f16 200x328x136", 200, 328, 136, "f16"),
-            ("bf16 256x512x256", 256, 512, 256, "bf16"), ("f16 4096x4096x4096", 4096, 4096, 4096, "f16")]
+            ("bf16 256x512x256", 256, 512, 256, "bf16"), ("f16 4096x4096x4096", 4096, 4096, 4096, "f16"),
+            ("f32 64x64x64", 64, 64, 64, "f32"), ("f32 256x512x256", 256, 512, 256, "f32"), ("f32 4096x4096x4096", 4096, 4096, 4096, "f32")]
+QUICK = ("f16 64x64x64", "f32 64x64x64")
 EMULATED = 1 << 27  # multiplications, of a product that is run
-SIZES = {"f16": 2, "bf16": 2}
+SIZES = {"f16": 2, "bf16": 2, "f32": 4}
 
 
 def module(m, n, k, dtype):
@@ -71,14 +75,15 @@ def count(product, options, work):
     with open(path, "w") as file:
         file.write(module(m, n, k, dtype))
     why = run([berth, "plan", path, "--target", target, "--why"])
-    tile = {d: int(v) for d, v in re.findall(r"(rows|columns|depth|group_rows|group_columns|stages)=(\d+)",
-                                             re.search(r"form=matrix_tile.*", why)[0])}
-    print(f"{name}: {re.search(r'form=matrix_tile.*', why)[0]}")
+    form = re.search(r"form=(matrix|local)_tile.*", why)[0]
+    tile = {d: int(v) for d, v in re.findall(r"(rows|columns|lanes|depth|group_rows|group_columns|stages)=(\d+)", form)}
+    print(f"{name}: {form}")
     program, folder = os.path.join(work, "p.berth"), os.path.join(work, "p")
     run([berth, "build", path, "--target", target, "-o", program])
     run([berth, "inspect", program, f"--extract={folder}"])
     fine = True
-    threads = 32 * tile["group_rows"] * tile["group_columns"]
+    units = form.startswith("form=matrix_tile")
+    threads = (32 if units else 1) * tile["group_rows"] * tile["group_columns"]
     if not options.quick:
         for machine in MACHINES:
             fine &= compiled(options.nvcc, machine, os.path.join(folder, "image", "0.cu"), threads, work)
@@ -90,15 +95,21 @@ def count(product, options, work):
     with open(counts) as file:
         got = json.loads(file.readline())
     size = SIZES[dtype]
-    rows, columns = 16 * tile["rows"] * tile["group_rows"], 8 * tile["columns"] * tile["group_columns"]
+    rows, columns = tile["rows"] * tile["group_rows"], tile["columns" if units else "lanes"] * tile["group_columns"]
+    if units:
+        rows, columns = 16 * rows, 8 * columns
     blocks = -(-m // rows) * -(-n // columns)
     steps = -(-k // tile["depth"])
     terms = 32 // size
     least = blocks * (rows // 16) * (columns // 8) * steps * tile["depth"] // terms
     bytes_least = blocks * (rows + columns) * k * size
+    operations = f"{2 * m * n * k / got['copied_bytes']:.0f} operations per copied byte"
+    if not units:
+        print(f"    copied {got['copied_bytes']} bytes (least {bytes_least}); {operations}")
+        return fine and got["copied_bytes"] <= bytes_least
     cycles = 8 * got["cycles"] / got["rows_loaded"]
     print(f"    products {got['products']} (least {least}), copied {got['copied_bytes']} bytes (least {bytes_least}), "
-          f"ldmatrix {cycles:.2f} cycles; {2 * m * n * k / got['copied_bytes']:.0f} operations per copied byte")
+          f"ldmatrix {cycles:.2f} cycles; {operations}")
     return fine and got["products"] == least and got["copied_bytes"] <= bytes_least and cycles == 1
 
 
@@ -109,7 +120,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     fine = True
-    for product in PRODUCTS[:1] if options.quick else PRODUCTS:
+    for product in [p for p in PRODUCTS if p[0] in QUICK or not options.quick]:
         with tempfile.TemporaryDirectory() as work:
             fine &= count(product, options, work)
     return 0 if fine else 1

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compiler/codegen/kernel_facts.h"
+#include "ir/tensor/copies.h"
 
 void berth_c_line(berth_c_printer *p, const char *format, ...) {
     for (int i = 0; i < p->depth; ++i) berth_strbuf_add(&p->out, "    ");
@@ -193,7 +194,10 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
     case BERTH_STMT_IF: print_if(p, &node, scratch_bytes, stack_bytes); break;
     case BERTH_STMT_ALLOC: print_alloc(p, node.buf, scratch_bytes, stack_bytes); break;
     case BERTH_STMT_BARRIER:
-        if (p->copies_async) berth_c_line(p, "%s", p->language->before_barrier);
+        if (p->copies_async) {
+            int pending = berth_tfn_pending_of(&node);
+            p->language->before_barrier(p, pending < 0 ? 0 : pending);
+        }
         if (p->language->barrier)
             berth_c_line(p, "%s", p->language->barrier);
         else

@@ -67,8 +67,8 @@ typedef struct berth_c_language {
     bool half_bits;        // f16 and bf16 are stored as integers
     bool needs_alignment;  // they look at access_alignment
     const char *barrier;   // statement text; NULL = unsupported
-    // (optional) In front of it where the kernel has copies that go on by themselves.
-    const char *before_barrier;
+    // (optional) Prints what is in front of it where the nest has `pending` barriers (ir/tensor/copies.h).
+    void (*before_barrier)(berth_c_printer *p, int pending);
     uint32_t
         stack_limit_bytes;  // private buffers of a nest beyond it go to scratch; 0 = no scratch
 } berth_c_language;

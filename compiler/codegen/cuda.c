@@ -6,6 +6,7 @@
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/codegen/cuda_fragments.h"
 #include "compiler/codegen/kernel_facts.h"
+#include "ir/tensor/copies.h"
 
 // Most blocks along y and z, and along x (CUDA C++ Programming Guide, "Technical Specifications per
 // Compute Capability").
@@ -72,7 +73,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     bool flat = grid_count > 0 || !berth_kernel_has_group_loops(p->fn, p->nest);
     uint32_t threads = flat ? words.flat_group_size
                             : shape.group_size[0] * shape.group_size[1] * shape.group_size[2];
-    p->copies_async = berth_cuda_has_matrices(p->fn, p->nest);
+    p->copies_async = berth_tfn_has_pending(p->fn, p->nest);
     words.kernel =
         berth_arena_printf(p->arena, "extern \"C\" __global__ void __launch_bounds__(%u)", threads);
     berth_c_groups_open(p, kernel, grid, grid_count, &words);
@@ -183,6 +184,24 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
     return facts->cuda;
 }
 
+// Where an access begins; false: its lanes do not lie beside each other. *bytes: halved until the place is
+// a multiple of it.
+static bool copy_place(berth_c_printer *p, berth_buf buf, const berth_expr *from, int count,
+                       int lanes, int64_t *bytes, const char **out) {
+    berth_expr indices[BERTH_MAX_RANK];
+    berth_linear first;
+    int64_t places[16], size = (int64_t)berth_dtype_size_bytes(p->fn->bufs.data[buf].dtype);
+    memcpy(indices, from, (size_t)count * sizeof(berth_expr));
+    if (!berth_c_lane_places(p, buf, indices, count, lanes, &first, places)) return false;
+    for (int l = 0; l < lanes; ++l)
+        if (places[l] != l) return false;
+    int64_t aligned = berth_c_offset_alignment(p, buf, indices, count) * size;
+    while (aligned % *bytes) *bytes /= 2;
+    *out = berth_arena_printf(p->arena, "%s + %s", berth_c_buffer_name(p, buf),
+                              berth_c_offset(p, buf, indices, count));
+    return true;
+}
+
 // A copy of elements of device memory to the memory of the group, as they are: 4, 8 or 16 bytes at
 // once, by the copy engine of the multiprocessor (cp.async).
 static bool copy_async(berth_c_printer *p, berth_stmt id) {
@@ -192,31 +211,23 @@ static bool copy_async(berth_c_printer *p, berth_stmt id) {
     if (load.kind != BERTH_EXPR_LOAD || to->scope != BERTH_SCOPE_LOCAL) return false;
     const berth_buf_info *from = &p->fn->bufs.data[load.load.buf];
     bool in_device = from->scope == BERTH_SCOPE_PARAM || from->scope == BERTH_SCOPE_WORKSPACE;
-    int64_t size = (int64_t)berth_dtype_size_bytes(to->dtype), bytes = size * load.lanes;
-    if (!in_device || from->dtype != to->dtype || (bytes != 4 && bytes != 8 && bytes != 16))
+    int64_t size = (int64_t)berth_dtype_size_bytes(to->dtype), all = size * load.lanes, bytes = all;
+    const char *place = NULL, *source = NULL;
+    if (!in_device || from->dtype != to->dtype || (all != 4 && all != 8 && all != 16) ||
+        !copy_place(p, store.buf, berth_tfn_store_indices(p->fn, id), store.index_count, load.lanes,
+                    &bytes, &place) ||
+        !copy_place(p, load.load.buf, berth_tfn_load_indices(p->fn, store.value), load.index_count,
+                    load.lanes, &bytes, &source) ||
+        bytes < 4)
         return false;
-    berth_expr indices[2][BERTH_MAX_RANK];
-    memcpy(indices[0], berth_tfn_store_indices(p->fn, id), store.index_count * sizeof(berth_expr));
-    memcpy(indices[1], berth_tfn_load_indices(p->fn, store.value),
-           load.index_count * sizeof(berth_expr));
-    const berth_buf bufs[] = {store.buf, load.load.buf};
-    const int counts[] = {store.index_count, load.index_count};
-    const char *places[2];
-    for (int side = 0; side < 2; ++side) {
-        berth_linear first;
-        int64_t lanes[16];
-        if (!berth_c_lane_places(p, bufs[side], indices[side], counts[side], load.lanes, &first,
-                                 lanes) ||
-            berth_c_offset_alignment(p, bufs[side], indices[side], counts[side]) * size % bytes)
-            return false;
-        for (int l = 0; l < load.lanes; ++l)
-            if (lanes[l] != l) return false;
-        places[side] =
-            berth_arena_printf(p->arena, "%s + %s", berth_c_buffer_name(p, bufs[side]),
-                               berth_c_offset(p, bufs[side], indices[side], counts[side]));
-    }
-    berth_c_line(p, "berth_copy_async<%lld>(%s, %s);", (long long)bytes, places[0], places[1]);
+    const char *pieces =
+        bytes == all ? "" : berth_arena_printf(p->arena, ", %lld", (long long)bytes);
+    berth_c_line(p, "berth_copy_async<%lld%s>(%s, %s);", (long long)all, pieces, place, source);
     return true;
+}
+
+static void wait_for_copies(berth_c_printer *p, int pending) {
+    berth_c_line(p, "berth_copies_wait<%d>();", pending);
 }
 
 #define LANGUAGE(index, bits)                                                                      \
@@ -230,7 +241,7 @@ static bool copy_async(berth_c_printer *p, berth_stmt id) {
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .half_vectors = true,        \
         .half_bits = true, .needs_alignment = true, .barrier = "__syncthreads();",                 \
         .fragment = berth_cuda_fragment, .copy_async = copy_async,                                 \
-        .before_barrier = "berth_copies_wait<0>();",                                               \
+        .before_barrier = wait_for_copies,                                                         \
     }
 static const berth_c_language narrow = LANGUAGE("int", 32);
 static const berth_c_language wide = LANGUAGE("long", 64);

@@ -32,6 +32,13 @@ static const char instructions[] =
     "BERTH_MMA(berth_warp_mma_u8_u8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.u8.u8.s32\")\n"
     "BERTH_MMA(berth_warp_mma_u8_i8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.u8.s8.s32\")\n"
     "BERTH_MMA(berth_warp_mma_i8_u8, i32, int32_t, \"+r\", \"m16n8k32.row.col.s32.s8.u8.s32\")\n"
+    "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800\n"
+    "template <int BYTES> BERTH_FN void berth_copy_async(void *to, const void *from) {\n"
+    "    if (BYTES == 16) *(int4 *)to = *(const int4 *)from;\n"
+    "    else if (BYTES == 8) *(int2 *)to = *(const int2 *)from;\n"
+    "    else *(int *)to = *(const int *)from; }\n"
+    "template <int LEFT> BERTH_FN void berth_copies_wait() {}\n"
+    "#else\n"
     "template <int BYTES> BERTH_FN void berth_copy_async(void *to, const void *from) {\n"
     "    if (BYTES == 16)\n"
     "        asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \"r\"(berth_shared_place(to)), \"l\"(__cvta_generic_to_global(from)) : \"memory\");\n"
@@ -40,7 +47,13 @@ static const char instructions[] =
     "template <int LEFT> BERTH_FN void berth_copies_wait() {\n"
     "    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n"
     "    asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(LEFT) : \"memory\"); }\n"
-    "#endif\n";
+    "#endif\n"
+    "#endif\n"
+    // What is a multiple of PIECE alone, in as many pieces.
+    "template <int BYTES, int PIECE, typename T> BERTH_FN void berth_copy_async(T *to, const T *from) {\n"
+    "    #pragma unroll\n"
+    "    for (int i = 0; i < BYTES / PIECE; ++i)\n"
+    "        berth_copy_async<PIECE>(to + i * (PIECE / (int)sizeof(T)), from + i * (PIECE / (int)sizeof(T))); }\n";
 
 // `from` is where a work-item's own part begins; a warp's begins where that of its first work-item does.
 // Rows of 16 bytes each are handed to the instruction by the work-items in their order. STEP: elements
@@ -99,10 +112,6 @@ static bool has_together(const berth_tfn *fn, berth_stmt id, bool matrices) {
     case BERTH_STMT_LET: return is_together(fn, node->value, matrices);
     default: return false;
     }
-}
-
-bool berth_cuda_has_matrices(const berth_tfn *fn, berth_stmt nest) {
-    return has_together(fn, nest, true);
 }
 
 // Whether all work-items come by every such intrinsic equally often: only loops of constant extents are

@@ -13,8 +13,6 @@
 // Text of a vector load as a fragment. NULL: the load is none. What looks like one and lies where not
 // all work-items of a group come by makes the printer fail.
 const char *berth_cuda_fragment(berth_c_printer *p, berth_expr load);
-// Whether a nest computes with matrix units.
-bool berth_cuda_has_matrices(const berth_tfn *fn, berth_stmt nest);
 
 // Helper functions: fragments, the instructions of matrix units, copies that go on by themselves.
 void berth_cuda_fragments_preamble(berth_strbuf *out);

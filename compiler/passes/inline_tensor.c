@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/tensor/call.h"
+#include "ir/tensor/copies.h"
 
 typedef struct inliner {
     berth_module *module;
@@ -149,7 +150,9 @@ static berth_stmt copy_stmt(copier *c, berth_stmt id) {
         body = copy_stmt(c, node.body);
         return berth_tfn_if(c->to, value, body, copy_stmt(c, node.other));
     case BERTH_STMT_ALLOC: return berth_tfn_alloc(c->to, copy_buf(c, node.buf));
-    case BERTH_STMT_BARRIER: return berth_tfn_barrier(c->to);
+    case BERTH_STMT_BARRIER:
+        if (berth_tfn_pending_of(&node) < 0) return berth_tfn_barrier(c->to);
+        return berth_tfn_barrier_pending(c->to, berth_tfn_pending_of(&node));
     case BERTH_STMT_CALL: return copy_call(c, &node);
     }
     return 0;

@@ -3,6 +3,8 @@
 // other.
 #include "compiler/schedule/local_tile.h"
 
+#include "ir/tensor/copies.h"
+
 static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
@@ -20,6 +22,27 @@ static berth_stmt guard(const berth_local_plan *p, berth_expr condition, berth_s
 static berth_expr both(const berth_local_plan *p, berth_expr a, berth_expr b) {
     if (!a || !b) return a ? a : b;
     return berth_tfn_binary(p->fn, BERTH_BINARY_AND, a, b);
+}
+
+static bool is_constant(const berth_local_plan *p, berth_expr id) {
+    const berth_expr_node *node = &p->fn->exprs.data[id];
+    return node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT;
+}
+
+// A load where a condition holds, for all lanes, and else a number: as two stores one of which is a copy.
+static bool is_padded_copy(const berth_local_plan *p, berth_expr value) {
+    const berth_expr_node *node = &p->fn->exprs.data[value];
+    return p->copies && node->kind == BERTH_EXPR_SELECT &&
+           p->fn->exprs.data[node->b].kind == BERTH_EXPR_LOAD && is_constant(p, node->c) &&
+           !berth_tfn_uses_var(p->fn, node->a, p->lane);
+}
+
+static berth_stmt store_element(const berth_local_plan *p, berth_buf buf, const berth_expr *at,
+                                berth_expr value) {
+    const berth_expr_node node = p->fn->exprs.data[value];
+    if (!is_padded_copy(p, value)) return berth_tfn_store(p->fn, buf, at, 2, value);
+    return berth_tfn_if(p->fn, node.a, berth_tfn_store(p->fn, buf, at, 2, node.b),
+                        berth_tfn_store(p->fn, buf, at, 2, node.c));
 }
 
 // i * step + item, the loop over i, and the guard that ends it.
@@ -45,10 +68,9 @@ static berth_stmt share_loop(const berth_local_plan *p, const share *s, berth_st
 }
 
 // Index into the sum; *out_inside = 0 where all steps are whole.
-static berth_expr sum_index(const berth_local_plan *p, berth_var step, berth_expr k,
+static berth_expr sum_index(const berth_local_plan *p, berth_expr step, berth_expr k,
                             berth_expr *out_inside) {
-    berth_expr at =
-        berth_local__add(p, berth_local__scale(p, berth_local__ref(p, step), p->depth), k);
+    berth_expr at = berth_local__add(p, berth_local__scale(p, step, p->depth), k);
     *out_inside = p->sum.extent % p->depth ? berth_local__less(p, at, p->sum.extent) : 0;
     return at;
 }
@@ -100,7 +122,7 @@ static berth_expr vector_value(const berth_local_plan *p, berth_expr value,
 
 // Lane by lane; after the last column the last one again.
 static berth_stmt scalar_columns(const berth_local_plan *p, const berth_expr *sum_map,
-                                 uint32_t sum_count, berth_expr k) {
+                                 uint32_t sum_count, berth_expr row) {
     berth_tfn *fn = p->fn;
     const berth_nest_loop *last = &p->columns.loops[p->columns.count - 1];
     berth_var lane = berth_tfn_var(fn, "lane");
@@ -114,12 +136,17 @@ static berth_stmt scalar_columns(const berth_local_plan *p, const berth_expr *su
     berth_expr value = berth_tfn_substitute(fn, p->column_value, map, fn->vars.count);
     berth_expr place =
         berth_local__add(p, berth_local__scale(p, berth_local__ref(p, p->item_x), p->lanes), at);
-    berth_stmt store = berth_tfn_store(fn, p->column_tile, (berth_expr[]){k, place}, 2, value);
+    berth_stmt store = store_element(p, p->column_tile, (berth_expr[]){row, place}, value);
     if (p->lanes == 1) return store;
     return berth_tfn_for(fn, lane, berth_tfn_index(fn, p->lanes), BERTH_LOOP_SERIAL, store);
 }
 
-static void stage_columns(berth_local_plan *p, berth_var step) {
+static berth_stmt store_all(const berth_local_plan *p, const berth_expr *at, berth_expr number) {
+    if (p->lanes > 1) number = berth_tfn_broadcast(p->fn, number, p->lanes);
+    return berth_tfn_store(p->fn, p->column_tile, at, 2, number);
+}
+
+static void stage_columns(berth_local_plan *p, berth_expr step, berth_expr slot) {
     berth_tfn *fn = p->fn;
     share ks = share_of(p, p->depth, p->item_y, p->local_y);
     berth_expr inside = 0;
@@ -132,16 +159,20 @@ static void stage_columns(berth_local_plan *p, berth_var step) {
     berth_expr value = berth_tfn_substitute(fn, p->column_value, map, count);
     berth_expr column = berth_local__scale(p, berth_local__ref(p, p->item_x), p->lanes);
     if (p->lanes > 1) column = berth_tfn_ramp(fn, column, p->lanes);
-    berth_expr at[] = {ks.at, column};
-    berth_expr condition = 0;
+    berth_expr at[] = {berth_local__row_of(p, slot, p->depth, ks.at), column};
+    berth_expr condition = 0, padding = 0, padded = 0;
+    if (p->lanes > 1 && is_padded_copy(p, value)) {
+        padding = fn->exprs.data[value].a;
+        padded = fn->exprs.data[value].c;
+        value = fn->exprs.data[value].b;
+    }
     berth_expr vector = vector_value(p, value, &condition);
     berth_stmt body = 0;
-    if (!vector || condition) body = scalar_columns(p, sum_map, count, ks.at);
+    if (!vector || condition) body = scalar_columns(p, sum_map, count, at[0]);
     if (vector)
         body = guard(p, condition, berth_tfn_store(fn, p->column_tile, at, 2, vector), body);
-    berth_expr nothing = zero(p);
-    if (p->lanes > 1) nothing = berth_tfn_broadcast(fn, nothing, p->lanes);
-    body = guard(p, inside, body, inside ? berth_tfn_store(fn, p->column_tile, at, 2, nothing) : 0);
+    body = guard(p, padding, body, padding ? store_all(p, at, padded) : 0);
+    body = guard(p, inside, body, inside ? store_all(p, at, zero(p)) : 0);
     berth_local__emit(p, share_loop(p, &ks, body));
 }
 
@@ -162,7 +193,7 @@ static bool runs_along_rows(const berth_local_plan *p) {
     return berth_linear_stride(fn, &form, var, &linear) == 1 && linear;
 }
 
-static void stage_rows(berth_local_plan *p, berth_var step) {
+static void stage_rows(berth_local_plan *p, berth_expr step, berth_expr slot) {
     berth_tfn *fn = p->fn;
     bool along = runs_along_rows(p);
     int64_t group_rows = p->local_y * p->tile_rows;
@@ -180,14 +211,47 @@ static void stage_rows(berth_local_plan *p, berth_var step) {
     berth_local__split_index(p, &p->sum, k, map);
     berth_local__split_index(p, &p->rows, row, map);
     berth_expr value = berth_tfn_substitute(fn, p->row_value, map, count);
-    berth_expr at[] = {rows.at, ks.at};
-    berth_stmt body = berth_tfn_store(fn, p->row_tile, at, 2, value);
+    berth_expr at[] = {berth_local__row_of(p, slot, group_rows, rows.at), ks.at};
+    berth_stmt body = store_element(p, p->row_tile, at, value);
     body = guard(p, inside, body, inside ? berth_tfn_store(fn, p->row_tile, at, 2, zero(p)) : 0);
     body = share_loop(p, &ks, body);
     berth_local__emit(p, share_loop(p, &rows, body));
 }
 
-void berth_local__stage(berth_local_plan *p, berth_var step) {
-    stage_columns(p, step);
-    stage_rows(p, step);
+void berth_local__stage(berth_local_plan *p, berth_expr step, berth_expr slot) {
+    stage_columns(p, step, slot);
+    stage_rows(p, step, slot);
+}
+
+// ---- steps --------------------------------------------------------------------------------------
+
+static void emit_barrier(berth_local_plan *p, const berth_local_steps *s) {
+    int64_t pending = s->stages > 2 ? s->stages - 2 : 0;
+    berth_local__emit(p, s->copies ? berth_tfn_barrier_pending(p->fn, pending)
+                                   : berth_tfn_barrier(p->fn));
+}
+
+void berth_local__steps(berth_local_plan *p, const berth_local_steps *s) {
+    berth_tfn *fn = p->fn;
+    int64_t ahead = s->stages - 1;
+    for (int64_t i = 0; i < ahead; ++i) {
+        s->stage(s->user, berth_tfn_index(fn, i), berth_tfn_index(fn, i));
+        if (s->copies || i + 1 == ahead) emit_barrier(p, s);
+    }
+    berth_var step = berth_tfn_var(fn, "step");
+    berth_expr at = berth_local__ref(p, step), stages = berth_tfn_index(fn, s->stages);
+    berth_expr next = berth_local__add(p, at, berth_tfn_index(fn, ahead));
+    uint32_t first = p->out.count;
+    s->stage(s->user, next, berth_tfn_binary(fn, BERTH_BINARY_MOD, next, stages));
+    if (ahead) {
+        berth_stmt staged = berth_local__take(p, first);
+        berth_local__emit(p, berth_tfn_if(fn, berth_local__less(p, next, s->count), staged, 0));
+    } else {
+        emit_barrier(p, s);
+    }
+    s->update(s->user, berth_tfn_binary(fn, BERTH_BINARY_MOD, at, stages));
+    emit_barrier(p, s);
+    berth_stmt body = berth_local__take(p, first);
+    berth_local__emit(
+        p, berth_tfn_for(fn, step, berth_tfn_index(fn, s->count), BERTH_LOOP_SERIAL, body));
 }

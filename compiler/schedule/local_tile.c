@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/schedule/policy_cpu.h"
+#include "ir/tensor/copies.h"
 
 #define MOST_ROWS 64  // each is a statement for every term of the sum
 
@@ -22,6 +23,11 @@ berth_expr berth_local__add(const berth_local_plan *p, berth_expr a, berth_expr 
 
 berth_expr berth_local__scale(const berth_local_plan *p, berth_expr a, int64_t k) {
     return berth_tfn_binary(p->fn, BERTH_BINARY_MUL, a, berth_tfn_index(p->fn, k));
+}
+
+berth_expr berth_local__row_of(const berth_local_plan *p, berth_expr slot, int64_t rows,
+                               berth_expr row) {
+    return p->stages > 1 ? berth_local__add(p, berth_local__scale(p, slot, rows), row) : row;
 }
 
 berth_expr berth_local__less(const berth_local_plan *p, berth_expr a, int64_t limit) {
@@ -257,6 +263,18 @@ static int64_t local_bytes(const berth_local_plan *p) {
     return element_bytes * (rows * (p->depth + 1) + p->depth * columns);
 }
 
+static void choose_stages(berth_local_plan *p, const berth_local_tile_limits *limits) {
+    int64_t most = limits->local_memory_bytes / local_bytes(p);
+    int64_t steps = ceil_div(p->sum.extent, p->depth);
+    if (most > steps) most = steps;
+    if (most > BERTH_TFN_MOST_PENDING) most = BERTH_TFN_MOST_PENDING;
+    if (most < 1) most = 1;
+    int64_t wanted = limits->copy_stages > 0 ? limits->copy_stages : 1;
+    p->copies = limits->copy_stages > 0;
+    p->stages = berth_decide(p->fn, BERTH_DECISION_STAGES, wanted < most ? wanted : most, 1, most,
+                             "the memory of a group, and steps of the sum");
+}
+
 static bool choose_sizes(berth_local_plan *p, const berth_local_tile_limits *limits) {
     choose_lanes(p, limits);
     p->tile_rows = ceil_div(p->rows.extent, ceil_div(p->rows.extent, limits->rows));
@@ -281,6 +299,7 @@ static bool choose_sizes(berth_local_plan *p, const berth_local_tile_limits *lim
                                                 "the tiles take %lld bytes, and a group has %lld",
                                                 (long long)local_bytes(p),
                                                 (long long)limits->local_memory_bytes));
+    choose_stages(p, limits);
     return true;
 }
 
@@ -290,8 +309,8 @@ static void declare(berth_local_plan *p) {
     berth_tfn *fn = p->fn;
     berth_dtype dtype = fn->bufs.data[p->reduction.acc].dtype;
     // One element more per row: neighbours in a column then lie in different banks.
-    int64_t row_dims[] = {p->local_y * p->tile_rows, p->depth + 1};
-    int64_t column_dims[] = {p->depth, p->local_x * p->lanes};
+    int64_t row_dims[] = {p->stages * p->local_y * p->tile_rows, p->depth + 1};
+    int64_t column_dims[] = {p->stages * p->depth, p->local_x * p->lanes};
     int64_t lanes = p->lanes;
     p->row_tile = berth_tfn_buffer(fn, "row_tile", dtype, 2, row_dims, BERTH_SCOPE_LOCAL);
     p->column_tile = berth_tfn_buffer(fn, "column_tile", dtype, 2, column_dims, BERTH_SCOPE_LOCAL);
@@ -311,6 +330,11 @@ static berth_expr vector_column(const berth_local_plan *p) {
                             berth_local__ref(p, p->item_x));
 }
 
+// A multiple of `lanes` in view of whoever asks what an address is a multiple of.
+berth_expr berth_local__column_block(const berth_local_plan *p) {
+    return berth_local__scale(p, berth_local__ref(p, p->block), p->lanes);
+}
+
 // What the column loops are in this work-item, once.
 static void emit_columns(berth_local_plan *p) {
     berth_tfn *fn = p->fn;
@@ -325,28 +349,23 @@ static void emit_columns(berth_local_plan *p) {
         berth_var var = blocks.loops[i].var;
         bool is_last = i == blocks.count - 1;
         const char *name =
-            is_last ? "first" : berth_module_str(fn->module, fn->vars.data[var].name);
+            is_last ? "block" : berth_module_str(fn->module, fn->vars.data[var].name);
         berth_var value = berth_tfn_let_var(fn, name, BERTH_DTYPE_I64, 1, true);
-        berth_expr what =
-            is_last ? berth_local__scale(p, p->values[var], p->lanes) : p->values[var];
-        berth_local__emit(p, berth_tfn_let(fn, value, what));
+        berth_local__emit(p, berth_tfn_let(fn, value, p->values[var]));
         p->values[var] = berth_local__ref(p, value);
         if (!is_last) continue;
         p->block = value;
+        p->values[var] = berth_local__column_block(p);
         if (p->lanes > 1)
             p->values[var] = berth_local__add(p, p->values[var], berth_local__ref(p, p->lane));
     }
-}
-
-berth_expr berth_local__column_block(const berth_local_plan *p) {
-    return berth_local__ref(p, p->block);
 }
 
 bool berth_local__is_ragged(const berth_local_plan *p) {
     return p->columns.loops[p->columns.count - 1].extent % p->lanes != 0;
 }
 
-static void emit_update(berth_local_plan *p, berth_var inner) {
+static void emit_update(berth_local_plan *p, berth_var inner, berth_expr slot) {
     berth_tfn *fn = p->fn;
     berth_dtype dtype = fn->bufs.data[p->acc].dtype;
     berth_expr k = berth_local__ref(p, inner);
@@ -354,9 +373,13 @@ static void emit_update(berth_local_plan *p, berth_var inner) {
     if (p->lanes > 1) column = berth_tfn_ramp(fn, column, p->lanes);
     berth_var loaded = berth_tfn_let_var(fn, "w", dtype, p->lanes, false);
     berth_local__emit(
-        p, berth_tfn_let(fn, loaded,
-                         berth_tfn_load(fn, p->column_tile, (berth_expr[]){k, column}, 2)));
+        p,
+        berth_tfn_let(
+            fn, loaded,
+            berth_tfn_load(fn, p->column_tile,
+                           (berth_expr[]){berth_local__row_of(p, slot, p->depth, k), column}, 2)));
     berth_expr first = berth_local__scale(p, berth_local__ref(p, p->item_y), p->tile_rows);
+    first = berth_local__row_of(p, slot, p->local_y * p->tile_rows, first);
     for (int64_t r = 0; r < p->tile_rows; ++r) {
         berth_expr row = berth_local__add(p, first, berth_tfn_index(fn, r));
         berth_expr a = berth_tfn_load(fn, p->row_tile, (berth_expr[]){row, k}, 2);
@@ -486,6 +509,27 @@ static void emit_epilogue(berth_local_plan *p) {
         p, berth_tfn_if(fn, berth_local__less(p, vector_column(p), p->columns.extent), all, 0));
 }
 
+static void stage_step(void *user, berth_expr step, berth_expr slot) {
+    berth_local__stage(user, step, slot);
+}
+
+static void update_step(void *user, berth_expr slot) {
+    berth_local_plan *p = user;
+    berth_tfn *fn = p->fn;
+    berth_var inner = berth_tfn_var(fn, "k");
+    uint32_t update = p->out.count;
+    emit_update(p, inner, slot);
+    berth_stmt updates = berth_local__take(p, update);
+    // PoCL runs a loop whose bounds are the same for all work-items in step over them, with the
+    // accumulators in memory: a bound that looks different keeps them in registers (8 times
+    // faster).
+    berth_expr extent = berth_tfn_index(fn, p->depth);
+    if (p->one_by_one)
+        extent = berth_tfn_binary(fn, BERTH_BINARY_MIN, extent,
+                                  berth_local__add(p, berth_local__ref(p, p->item_x), extent));
+    berth_local__emit(p, berth_tfn_for(fn, inner, extent, BERTH_LOOP_SERIAL, updates));
+}
+
 static berth_stmt work_item(berth_local_plan *p) {
     berth_tfn *fn = p->fn;
     emit_columns(p);
@@ -497,26 +541,12 @@ static berth_stmt work_item(berth_local_plan *p) {
         if (p->lanes > 1) init = berth_tfn_broadcast(fn, init, p->lanes);
         berth_local__emit(p, berth_tfn_store(fn, p->acc, &at, 1, init));
     }
-    uint32_t body = p->out.count;
-    berth_var step = berth_tfn_var(fn, "step");
-    berth_var inner = berth_tfn_var(fn, "k");
-    berth_local__stage(p, step);
-    berth_local__emit(p, berth_tfn_barrier(fn));
-    uint32_t update = p->out.count;
-    emit_update(p, inner);
-    berth_stmt updates = berth_local__take(p, update);
-    // PoCL runs a loop whose bounds are the same for all work-items in step over them, with the
-    // accumulators in memory: a bound that looks different keeps them in registers (8 times
-    // faster).
-    berth_expr extent = berth_tfn_index(fn, p->depth);
-    if (p->one_by_one)
-        extent = berth_tfn_binary(fn, BERTH_BINARY_MIN, extent,
-                                  berth_local__add(p, berth_local__ref(p, p->item_x), extent));
-    berth_local__emit(p, berth_tfn_for(fn, inner, extent, BERTH_LOOP_SERIAL, updates));
-    berth_local__emit(p, berth_tfn_barrier(fn));
-    berth_stmt steps = berth_local__take(p, body);
-    int64_t count = ceil_div(p->sum.extent, p->depth);
-    berth_local__emit(p, loop(p, step, count, BERTH_LOOP_SERIAL, steps));
+    berth_local__steps(p, &(berth_local_steps){.count = ceil_div(p->sum.extent, p->depth),
+                                               .stages = p->stages,
+                                               .copies = p->copies,
+                                               .stage = stage_step,
+                                               .update = update_step,
+                                               .user = p});
     emit_epilogue(p);
     return berth_local__take(p, 0);
 }

@@ -27,8 +27,10 @@ typedef struct berth_local_plan {
     int64_t local_x;    // work-items along columns
     int64_t local_y;    // along rows
     int64_t depth;      // of the sum, staged at once
+    int64_t stages;     // tiles at a time, in turns
+    bool copies;        // the device has copies that go on by themselves
     bool one_by_one;
-    berth_buf row_tile;     // [local_y * tile_rows][depth + 1]
+    berth_buf row_tile;  // [local_y * tile_rows][depth + 1]; of several stages, one after another
     berth_buf column_tile;  // [depth][local_x * lanes]
     berth_buf acc;          // [tile_rows], vectors
     berth_buf spill;        // [lanes], for partial vectors
@@ -44,6 +46,9 @@ berth_expr berth_local__add(const berth_local_plan *p, berth_expr a, berth_expr 
 berth_expr berth_local__scale(const berth_local_plan *p, berth_expr a, int64_t k);
 berth_expr berth_local__clamp(const berth_local_plan *p, berth_expr a,
                               int64_t extent);  // min(a, extent - 1)
+// The first row of tile `slot`, whose tiles have `rows` each.
+berth_expr berth_local__row_of(const berth_local_plan *p, berth_expr slot, int64_t rows,
+                               berth_expr row);
 berth_expr berth_local__less(const berth_local_plan *p, berth_expr a, int64_t limit);
 // Sets map[loop] for the loops of a flat index.
 void berth_local__split_index(const berth_local_plan *p, const berth_flat_loops *flat,
@@ -62,7 +67,21 @@ uint16_t berth_local__most_lanes(const berth_local_plan *p, const berth_local_ti
 berth_stmt berth_local__groups(berth_local_plan *p, berth_stmt group, int64_t rows,
                                int64_t columns);
 
-// local_stage.c: statements of one work-item that fill its share of the two tiles.
-void berth_local__stage(berth_local_plan *p, berth_var step);
+// local_stage.c: statements of one work-item that fill its share of the two tiles `slot` with block
+// `step` of the sum.
+void berth_local__stage(berth_local_plan *p, berth_expr step, berth_expr slot);
+
+// Steps of a sum with `stages` tiles in turns, which are staged `stages` - 1 steps ahead (one: in front
+// of what is computed with it): emits the loop. The callbacks emit; `update` computes with a tile.
+//   copies    copies go on by themselves: barriers leave those pending that are not needed yet
+typedef struct berth_local_steps {
+    int64_t count;
+    int64_t stages;
+    bool copies;
+    void (*stage)(void *user, berth_expr step, berth_expr slot);
+    void (*update)(void *user, berth_expr slot);
+    void *user;
+} berth_local_steps;
+void berth_local__steps(berth_local_plan *p, const berth_local_steps *steps);
 
 #endif  // BERTH_COMPILER_SCHEDULE_LOCAL_TILE_H_

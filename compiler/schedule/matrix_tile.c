@@ -1,6 +1,7 @@
 #include "compiler/schedule/matrix_tile.h"
 
 #include "compiler/schedule/tensorize.h"
+#include "ir/tensor/copies.h"
 
 enum { depth_bytes = 64, most_fragments = 32 };
 
@@ -115,9 +116,10 @@ static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *l
     int64_t bytes = side_bytes(m, &m->row_side) + side_bytes(m, &m->column_side);
     int64_t most = limits->local_memory_bytes / bytes;
     int64_t steps = ceil_div(m->p.sum.extent, m->depth);
-    if (most > 2) most = 2;
+    if (most > BERTH_TFN_MOST_PENDING) most = BERTH_TFN_MOST_PENDING;
     if (most > steps) most = steps;
-    m->stages = berth_decide(fn, BERTH_DECISION_STAGES, most, 1, most < 1 ? 1 : most,
+    int64_t wanted = most < limits->copy_stages ? most : limits->copy_stages;
+    m->stages = berth_decide(fn, BERTH_DECISION_STAGES, wanted, 1, most < 1 ? 1 : most,
                              "the memory of a group, and steps of the sum");
     if (most >= 1) return true;
     berth_decisions_refuse(
@@ -218,35 +220,15 @@ static berth_stmt products(berth_matrix_plan *m, berth_expr slot) {
                          berth_local__take(p, first));
 }
 
-static void emit_stage(berth_matrix_plan *m, berth_expr step, berth_expr slot) {
+static void stage_step(void *user, berth_expr step, berth_expr slot) {
+    berth_matrix_plan *m = user;
     berth_local__emit(&m->p, berth_matrix__stage(m, &m->row_side, step, slot));
     berth_local__emit(&m->p, berth_matrix__stage(m, &m->column_side, step, slot));
 }
 
-// Tiles are staged `stages` - 1 steps ahead; with one, in front of their products.
-static void emit_steps(berth_matrix_plan *m) {
-    berth_local_plan *p = &m->p;
-    berth_tfn *fn = p->fn;
-    int64_t steps = ceil_div(p->sum.extent, m->depth), ahead = m->stages - 1;
-    for (int64_t i = 0; i < ahead; ++i)
-        emit_stage(m, berth_tfn_index(fn, i), berth_tfn_index(fn, i));
-    if (ahead) berth_local__emit(p, berth_tfn_barrier(fn));
-    berth_var step = berth_tfn_var(fn, "step");
-    berth_expr at = berth_local__ref(p, step), stages = berth_tfn_index(fn, m->stages);
-    uint32_t first = p->out.count;
-    berth_expr next = berth_local__add(p, at, berth_tfn_index(fn, ahead));
-    emit_stage(m, next, berth_tfn_binary(fn, BERTH_BINARY_MOD, next, stages));
-    if (ahead) {
-        berth_stmt staged = berth_local__take(p, first);
-        berth_local__emit(p, berth_tfn_if(fn, berth_local__less(p, next, steps), staged, 0));
-    } else {
-        berth_local__emit(p, berth_tfn_barrier(fn));
-    }
-    berth_local__emit(p, products(m, berth_tfn_binary(fn, BERTH_BINARY_MOD, at, stages)));
-    berth_local__emit(p, berth_tfn_barrier(fn));
-    berth_stmt body = berth_local__take(p, first);
-    berth_local__emit(p,
-                      berth_tfn_for(fn, step, berth_tfn_index(fn, steps), BERTH_LOOP_SERIAL, body));
+static void update_step(void *user, berth_expr slot) {
+    berth_matrix_plan *m = user;
+    berth_local__emit(&m->p, products(m, slot));
 }
 
 static berth_stmt work_item(berth_matrix_plan *m) {
@@ -264,7 +246,12 @@ static berth_stmt work_item(berth_matrix_plan *m) {
         berth_tfn_store(fn, m->acc, &at, 1, berth_tfn_broadcast(fn, p->reduction.init, 4));
     berth_local__emit(p, berth_tfn_for(fn, number, berth_tfn_index(fn, m->rows * m->columns),
                                        BERTH_LOOP_UNROLL, clear));
-    emit_steps(m);
+    berth_local__steps(p, &(berth_local_steps){.count = ceil_div(p->sum.extent, m->depth),
+                                               .stages = m->stages,
+                                               .copies = true,
+                                               .stage = stage_step,
+                                               .update = update_step,
+                                               .user = m});
     berth_matrix__epilogue(m);
     return berth_local__take(p, 0);
 }

@@ -2,6 +2,7 @@
 // convolutions become tiles in shared memory, on the matrix units where the device has them for the
 // type, and everything else one thread per element.
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/tensorize.h"
 #include "compiler/schedule/work_groups.h"
 
 static berth_stmt choose_form(berth_tfn *fn, const berth_nest *nest, const void *user) {
@@ -23,6 +24,8 @@ static berth_status apply(berth_tfn *fn, const berth_target *target) {
     berth_local_tile_limits limits = berth_local_tile_limits_of(target);
     limits.target = target;
     if (limits.local_memory_bytes > static_bytes) limits.local_memory_bytes = static_bytes;
+    // cp.async has come with these units. Three tiles: two in flight while one is computed with.
+    if (berth_intrinsic_serves(BERTH_INTRINSIC_MMA_F16, target)) limits.copy_stages = 3;
     return berth_schedule_nests(fn, schedule_nest, &limits);
 }
 

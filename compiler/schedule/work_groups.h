@@ -24,7 +24,8 @@ typedef struct berth_local_tile_limits {
     int64_t group_size;          // most work-items of a group
     int64_t local_memory_bytes;  // of a group
     int64_t compute_units;       // of the device; 0 = not known
-    bool one_by_one;             // work-items of a group run one after the other, on a core
+    int64_t copy_stages;  // tiles in turns, for copies that go on by themselves; 0 = it has none
+    bool one_by_one;      // work-items of a group run one after the other, on a core
     const berth_target *target;  // whose intrinsics may be used; NULL = none
 } berth_local_tile_limits;
 
@@ -34,7 +35,8 @@ berth_local_tile_limits berth_local_tile_limits_of(const berth_target *target);
 // A reduction of the form acc += x * y, where some output loops move only x and others only y
 // (matrix products, convolutions), as tiles: a group computes a block of rows and columns; for each
 // block of the sum its work-items stage the operands in local memory, wait for each other, and
-// update a register tile each. Rows and columns after the last are computed from clamped indices
+// update a register tile each. With several tiles in turns (decision `stages`) the next blocks are
+// staged while one is computed with. Rows and columns after the last are computed from clamped indices
 // and not stored; what lies after the end of the sum is staged as zeros. 0 when the nest has no
 // such form or is too small.
 //   See V. Volkov and J. Demmel, "Benchmarking GPUs to tune dense linear algebra" (2008),

@@ -2,6 +2,7 @@
 // berth_tfn_binary and others would make another function.
 #include "ir/c/emitter.h"
 #include "ir/c/hooks.h"
+#include "ir/tensor/copies.h"
 #include "ir/tensor/intrinsic.h"
 
 typedef struct tfn_emitter {
@@ -170,7 +171,10 @@ static const char *stmt_call(tfn_emitter *t, berth_stmt id) {
         return berth_arena_printf(arena, "berth_tfn_if(fn, %s, %s, %s)", value, parts,
                                   stmt(t, node->other));
     case BERTH_STMT_ALLOC: return berth_arena_printf(arena, "berth_tfn_alloc(fn, %u)", node->buf);
-    case BERTH_STMT_BARRIER: return "berth_tfn_barrier(fn)";
+    case BERTH_STMT_BARRIER:
+        if (berth_tfn_pending_of(node) < 0) return "berth_tfn_barrier(fn)";
+        return berth_arena_printf(arena, "berth_tfn_barrier_pending(fn, %d)",
+                                  berth_tfn_pending_of(node));
     case BERTH_STMT_CALL: return function_call(t, node);
     default: return "0";
     }

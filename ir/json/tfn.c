@@ -5,6 +5,7 @@
 #include "ir/json/hooks.h"
 #include "ir/json/reader.h"
 #include "ir/json/writer.h"
+#include "ir/tensor/copies.h"
 #include "ir/tensor/intrinsic.h"
 #include "ir/tensor/type.h"
 
@@ -123,6 +124,8 @@ static void put_stmt(tfn_writer *t, json_t *parent, const char *key, berth_stmt 
         put_ids(t, object, "indices",
                 number_all(t, berth_tfn_store_indices(t->fn, id), node->index_count),
                 node->index_count);
+    if (node->kind == BERTH_STMT_BARRIER && berth_tfn_pending_of(node) >= 0)
+        berth_json_put_int(t->w, object, "pending", berth_tfn_pending_of(node));
     if (node->kind == BERTH_STMT_CALL) {
         berth_json_put_function(t->w, object, "callee", node->callee);
         put_regions(t, object, node);
@@ -385,6 +388,14 @@ static berth_status read_call(tfn_reader *t, const json_t *object, berth_stmt_no
     return BERTH_OK;
 }
 
+static berth_status read_barrier(tfn_reader *t, const json_t *object, berth_stmt_node *node) {
+    int64_t pending = -1;
+    BERTH_TRY(
+        berth_json_get_int(t->r, object, "pending", true, 0, BERTH_TFN_MOST_PENDING, &pending));
+    node->count = (uint32_t)(pending + 1);
+    return BERTH_OK;
+}
+
 static berth_status read_parts(tfn_reader *t, const json_t *object, berth_stmt_node *node) {
     const char *loop = NULL;
     berth_loop_kind loop_kind = BERTH_LOOP_SERIAL;
@@ -400,8 +411,8 @@ static berth_status read_parts(tfn_reader *t, const json_t *object, berth_stmt_n
         BERTH_TRY(berth_json_get_id(t->r, object, "buffer", t->fn->bufs.count, &node->buf));
     if (node->kind == BERTH_STMT_STORE) BERTH_TRY(read_store(t, object, node));
     if (node->kind == BERTH_STMT_CALL) return read_call(t, object, node);
-    if (node->kind != BERTH_STMT_ALLOC && node->kind != BERTH_STMT_BARRIER)
-        BERTH_TRY(get_expr(t, object, &node->value));
+    if (node->kind == BERTH_STMT_BARRIER) return read_barrier(t, object, node);
+    if (node->kind != BERTH_STMT_ALLOC) BERTH_TRY(get_expr(t, object, &node->value));
     if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_IF)
         BERTH_TRY(read_stmt(t, json_object_get(object, "body"), &node->body));
     if (node->kind == BERTH_STMT_IF && json_object_get(object, "else"))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/equal.h"
+#include "ir/tensor/copies.h"
 #include "ir/tensor/type.h"
 
 typedef struct tfns {
@@ -148,6 +149,9 @@ static bool equal_stmts(tfns *t, berth_stmt a, berth_stmt b) {
                equal_stmts(t, x->other, y->other);
     case BERTH_STMT_ALLOC: return equal_bufs(t, x->buf, y->buf);
     case BERTH_STMT_CALL: return equal_calls(t, x, y);
+    case BERTH_STMT_BARRIER:
+        return x->count == y->count ||
+               berth_equal_differ(t->e, "pending copies of barriers %u and %u", a, b);
     default: return true;
     }
 }

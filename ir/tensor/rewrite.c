@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ir/external.h"
-#include "ir/tensor/function.h"
+#include "ir/tensor/copies.h"
 
 // Memo of a substitution: new id of every expression of the original function, 0 = not done yet.
 typedef struct substitution {
@@ -206,6 +206,7 @@ static void put_stmt(hasher *h, berth_stmt id) {
     if (node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_LET) put_var(h, node->var);
     if (node->kind == BERTH_STMT_STORE || node->kind == BERTH_STMT_ALLOC) put(h, node->buf);
     if (node->kind == BERTH_STMT_CALL) put_call(h, node);
+    if (node->kind == BERTH_STMT_BARRIER) put(h, node->count);
     for (int i = 0; i < node->index_count; ++i) put_expr(h, berth_tfn_store_indices(h->fn, id)[i]);
     put_expr(h, node->value);
     put_stmt(h, node->body);

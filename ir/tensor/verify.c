@@ -5,6 +5,7 @@
 
 #include "ir/external.h"
 #include "ir/tensor/call.h"
+#include "ir/tensor/copies.h"
 #include "ir/tensor/intrinsic.h"
 #include "ir/tensor/type.h"
 
@@ -311,7 +312,10 @@ static berth_status check_stmt(checker *c, berth_stmt id) {
     case BERTH_STMT_LET: BERTH_TRY(check_let(c, node)); break;
     case BERTH_STMT_IF: BERTH_TRY(check_if(c, node)); break;
     case BERTH_STMT_ALLOC: BERTH_TRY(check_alloc(c, node)); break;
-    case BERTH_STMT_BARRIER: break;
+    case BERTH_STMT_BARRIER:
+        if (berth_tfn_pending_of(node) > BERTH_TFN_MOST_PENDING)
+            return problem(c, "a barrier with more than %d pending", BERTH_TFN_MOST_PENDING);
+        break;
     case BERTH_STMT_CALL: BERTH_TRY(check_call(c, node)); break;
     default: return problem(c, "a statement of no kind");
     }

@@ -1,6 +1,7 @@
 // Reading tensor functions: signature and statements.
 #include <string.h>
 
+#include "ir/tensor/copies.h"
 #include "ir/text/hooks.h"
 #include "ir/text/tfn_parser.h"
 
@@ -206,6 +207,21 @@ static berth_status parse_shared(berth_tfn_parser *t) {
     return BERTH_OK;
 }
 
+static berth_status parse_barrier(berth_tfn_parser *t, berth_stmt *out) {
+    berth_stmt_node node = {.kind = BERTH_STMT_BARRIER};
+    if (berth_text_accept(t->p, "pending")) {
+        berth_token number = t->p->token;
+        int64_t pending = 0;
+        BERTH_TRY(berth_text_parse_int(t->p, &pending));
+        if (pending < 0 || pending > BERTH_TFN_MOST_PENDING)
+            return berth_text_error(t->p, &number, "expected 0 to %d stretches between barriers",
+                                    BERTH_TFN_MOST_PENDING);
+        node.count = (uint32_t)pending + 1;
+    }
+    *out = add_stmt(t, node);
+    return BERTH_OK;
+}
+
 static berth_status parse_word(berth_tfn_parser *t, berth_stmt *out) {
     berth_text_parser *p = t->p;
     berth_loop_kind loop = BERTH_LOOP_SERIAL;
@@ -217,10 +233,7 @@ static berth_status parse_word(berth_tfn_parser *t, berth_stmt *out) {
     if (berth_text_accept(p, "let")) return parse_let(t, out);
     if (berth_text_accept(p, "if")) return parse_if(t, out);
     if (berth_text_accept(p, "call")) return parse_call(t, out);
-    if (berth_text_accept(p, "barrier")) {
-        *out = add_stmt(t, (berth_stmt_node){.kind = BERTH_STMT_BARRIER});
-        return BERTH_OK;
-    }
+    if (berth_text_accept(p, "barrier")) return parse_barrier(t, out);
     if (!berth_buf_scope_from_name(p->token.text, p->token.length, &scope) ||
         scope == BERTH_SCOPE_PARAM)
         return berth_text_expected(p, "a statement");

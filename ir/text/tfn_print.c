@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/tensor/copies.h"
 #include "ir/tensor/intrinsic.h"
 #include "ir/tensor/type.h"
 #include "ir/text/hooks.h"
@@ -426,7 +427,11 @@ static void print_stmt(tfn_printer *t, berth_stmt id) {
         berth_doc_textf(t->p->doc, "%s ", berth_buf_scope_name(t->fn->bufs.data[node->buf].scope));
         print_buf_declaration(t, node->buf);
         break;
-    case BERTH_STMT_BARRIER: berth_doc_text(t->p->doc, "barrier"); break;
+    case BERTH_STMT_BARRIER:
+        berth_doc_text(t->p->doc, "barrier");
+        if (berth_tfn_pending_of(node) >= 0)
+            berth_doc_textf(t->p->doc, " pending %d", berth_tfn_pending_of(node));
+        break;
     case BERTH_STMT_CALL: print_call_stmt(t, node); break;
     default: break;
     }

@@ -41,6 +41,23 @@ cuda_images cuda_images_of_tf32(void) {
     return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
 }
 
+cuda_images cuda_images_of_copies(void) {
+    static const char *const products[] = {
+        "matmul | f32[64,96] f32[96,64] |",
+        "matmul | f32[70,100] f32[100,90] |",  // rows of 90 are no multiple of 16 bytes
+        "matmul | f32[3,20,60] f32[3,60,60] |",
+        "matmul | f64[33,50] f64[50,20] |",
+        "matmul | i32[40,70] i32[70,24] |",
+        "conv | f32[1,16,9,11] f32[24,16,3,3] f32[24] | pads=1,1,1,1",
+        "conv | f32[2,64,10,12] f32[16,64,1,1] |",
+        "conv | f32[1,8,14,9] f32[20,8,5,5] | pads=2,2,2,2 strides=2,2",
+        "matmul | f16[64,256] f16[256,64] |",
+        "matmul_integer | u8[66,320] i8[320,40] |",
+        "conv | f16[1,16,9,11] f16[24,16,3,3] f16[24] | pads=1,1,1,1",
+    };
+    return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
+}
+
 static berth_status print_image(const berth_target *target, int first, berth_arena *arena,
                                 cuda_images *images) {
     berth_codegen_unit units[CASES_PER_IMAGE];

@@ -22,6 +22,8 @@ cuda_images cuda_images_of_operators(void);
 cuda_images cuda_images_of_matrices(const char *const **instructions);
 // Products of f32 for targets that allow tf32.
 cuda_images cuda_images_of_tf32(void);
+// Products with at least three steps of a sum, whose tiles are staged by copies of the device.
+cuda_images cuda_images_of_copies(void);
 // Prints the cases, scheduled for the target, in the arena.
 berth_status cuda_images_print(const berth_target *target, berth_arena *arena, cuda_images *images);
 // The prefix of the entries of a case.

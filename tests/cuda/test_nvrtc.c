@@ -47,6 +47,10 @@ static void compile_matrices(const berth_target *target) {
     compile_images(target, cuda_images_of_matrices(NULL), true);
 }
 
+static void compile_copies(const berth_target *target) {
+    compile_images(target, cuda_images_of_copies(), true);
+}
+
 static void compile_tf32(const berth_target *target) {
     compile_images(target, cuda_images_of_tf32(), true);
 }
@@ -61,6 +65,7 @@ Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
     }
     with_target("cuda -arch=sm_80", compile_operators);
     with_target("cuda -arch=sm_80", compile_matrices);
+    with_target("cuda -arch=sm_80", compile_copies);
     with_target("cuda -arch=sm_80 -features=tf32", compile_tf32);
     berth_dynlib_abandon(nvrtc.library);
 }

@@ -1,6 +1,7 @@
 // Every operator case of tests/lower, scheduled and printed for cuda, runs on the first cuda device
 // and gives what the reference interpreter gives. In the test run that device is the emulated one.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,7 +150,7 @@ Test(cuda_operators, matrix_units, .timeout = 600) {
     with_driver("cuda -arch=sm_80", run_matrices);
 }
 
-static bool uses(const char *text, const berth_target *target, const char *intrinsic) {
+static bool prints(const char *text, const berth_target *target, const char *what) {
     berth_arena *arena = NULL;
     const berth_tfn *fn = NULL;
     cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
@@ -157,9 +158,65 @@ static bool uses(const char *text, const berth_target *target, const char *intri
     cr_assert(!status, "%s: %s", text, berth_status_message(status));
     berth_strbuf printed = berth_strbuf_make(arena);
     berth_tfn_print(fn, &printed);
-    bool found = strstr(berth_strbuf_text(&printed), berth_arena_printf(arena, " %s(", intrinsic));
+    bool found = strstr(berth_strbuf_text(&printed), what);
     berth_arena_destroy(arena);
     return found;
+}
+
+static bool uses(const char *text, const berth_target *target, const char *intrinsic) {
+    char call[64];
+    (void)snprintf(call, sizeof(call), " %s(", intrinsic);
+    return prints(text, target, call);
+}
+
+static void run_copies(const berth_target *target, const char *barrier, const char *other) {
+    cuda_images images = cuda_images_of_copies();
+    for (int i = 0; i < images.case_count; ++i) {
+        cr_expect(prints(images.cases[i], target, barrier), "%s: no %s", images.cases[i], barrier);
+        cr_expect(!prints(images.cases[i], target, other), "%s: %s", images.cases[i], other);
+    }
+    run_images(target, images);
+}
+
+static void run_three_stages(const berth_target *target) {
+    run_copies(target, "barrier pending 1", "barrier\n");
+}
+
+static void run_two_stages(const berth_target *target) {
+    run_copies(target, "barrier pending 0", "barrier pending 1");
+}
+
+// Nothing that a copy brings is there before the wait for it in the emulation. Two tiles alone: where the
+// memory of a group has no room for three.
+Test(cuda_operators, tiles_in_flight, .timeout = 600) {
+    with_driver("cuda -arch=sm_80", run_three_stages);
+    with_driver("cuda -arch=sm_80 -local_memory_bytes=10800", run_two_stages);
+}
+
+static void expect_no_copies(const berth_target *target) {
+    cuda_images images = cuda_images_of_copies();
+    for (int i = 0; i < images.case_count; ++i)
+        cr_expect(!prints(images.cases[i], target, "pending"), "%s", images.cases[i]);
+}
+
+static void expect_copies(const berth_target *target) {
+    static const char *const copies[] = {"berth_copy_async<16>(",    "berth_copy_async<16, 8>(",
+                                         "berth_copy_async<16, 4>(", "berth_copy_async<8>(",
+                                         "berth_copy_async<4>(",     "berth_copies_wait<1>();"};
+    berth_arena *arena = NULL;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    cuda_images images = cuda_images_of_copies();
+    berth_status status = cuda_images_print(target, arena, &images);
+    cr_assert(!status, "%s", berth_status_message(status));
+    for (size_t i = 0; i < sizeof(copies) / sizeof(*copies); ++i)
+        cr_expect(strstr(images.sources[0], copies[i]), "no %s", copies[i]);
+    berth_arena_destroy(arena);
+}
+
+// cp.async is there from sm_80 on; it takes 4, 8 or 16 bytes that lie at a multiple of as many.
+Test(cuda_operators, copies_as_wide_as_they_are_aligned) {
+    with_target("cuda -arch=sm_75", expect_no_copies);
+    with_target("cuda -arch=sm_80", expect_copies);
 }
 
 static void run_tf32(const berth_target *target) {

@@ -5,7 +5,7 @@
 
 #include "ir/external.h"
 #include "ir/graph/graph.h"
-#include "ir/tensor/function.h"
+#include "ir/tensor/copies.h"
 #include "target/virtual_device.h"
 
 typedef struct maker {
@@ -326,9 +326,11 @@ static berth_func_id tensor_function(maker *m) {
     berth_expr vector = berth_tfn_broadcast(fn, berth_tfn_var_ref(fn, let), lanes);
     berth_expr sum = berth_tfn_load(fn, acc, &zero, 1);
     if (lanes > 1) sum = berth_tfn_reduce_add(fn, sum);
+    berth_stmt barrier =
+        below(m, 2) ? berth_tfn_barrier(fn) : berth_tfn_barrier_pending(fn, (int64_t)below(m, 8));
     berth_stmt inner[5] = {berth_tfn_let(fn, let, value), berth_tfn_alloc(fn, acc),
                            berth_tfn_store(fn, acc, &zero, 1, vector),
-                           berth_tfn_store(fn, work, at, 2, sum), berth_tfn_barrier(fn)};
+                           berth_tfn_store(fn, work, at, 2, sum), barrier};
     berth_stmt body = berth_tfn_seq(fn, inner, 4 + below(m, 2));
     berth_expr test = berth_tfn_binary(fn, BERTH_BINARY_LT, at[0], berth_tfn_index(fn, 1));
     berth_stmt only = berth_tfn_store(fn, y, at, 2, berth_tfn_load(fn, work, at, 2));

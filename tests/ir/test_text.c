@@ -103,6 +103,8 @@ Test(text, error_positions) {
     expect_error("module \"m\" {a = 1, a = 2}", "t:1:20: expected a new attribute, found a again");
     expect_error("module \"m",
                  "t:1:8: expected a token, found a string that does not end on its line");
+    expect_error("module \"m\"\ntensor @f() {\n  barrier pending 8\n}",
+                 "t:3:19: expected 0 to 7 stretches between barriers");
     expect_error(IN_MAIN("  return %y"), "t:3:10: expected a value defined before, found %y");
     expect_error(IN_MAIN("  %x = relu(%x) return %x"),
                  "t:3:3: expected a new name, found %x again");

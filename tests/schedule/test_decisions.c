@@ -174,7 +174,7 @@ static const char *mutate(berth_arena *arena, const berth_nest_decisions *made, 
 
 static const char *const targets[] = {"cpu -vector_bits=128", "cpu -vector_bits=256",
                                       "cpu -vector_bits=512", "opencl -subgroup_size=32 -host=cpu",
-                                      "opencl -host=cpu"};
+                                      "opencl -host=cpu",     "cuda -arch=sm_80"};
 enum { target_count = sizeof(targets) / sizeof(targets[0]), seeds = 24, tries = 4 };
 
 // What the last try of a function was, so that another one can be compared.

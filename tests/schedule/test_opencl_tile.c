@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/schedule/decisions.h"
 #include "tests/schedule/opencl_run.h"
 
 #define TOLERANCE 2e-5
@@ -18,15 +19,18 @@ static const char *const targets[] = {
 };
 enum { TARGETS = 4 };
 
-static void check_target(bench_case *c, int which, bool tiles, const char *what) {
+static void check_given(bench_case *c, int which, bool tiles, const char *given, const char *what) {
     const berth_target *target = support_target(c->arena, targets[which]);
     support_fill(c, 7);
     berth_buf y = c->fn->param_count - 1;
     berth_status status = support_interpret(c);
     cr_assert(!status, "%s: %s", what, berth_status_message(status));
     float *plain = c->buffers[y];
+    c->fn->decisions = berth_decisions_create(c->arena, 1);
+    cr_assert_null(berth_decisions_parse(&c->fn->decisions->nests[0], given));
     status = berth_schedule_apply(c->fn, target);
     cr_assert(!status, "%s: %s", what, berth_status_message(status));
+    c->fn->decisions = NULL;
     berth_strbuf text = berth_strbuf_make(c->arena);
     berth_tfn_print(c->fn, &text);
     bool has_tile = strstr(berth_strbuf_text(&text), "row_tile") != NULL;
@@ -41,6 +45,10 @@ static void check_target(bench_case *c, int which, bool tiles, const char *what)
     cr_assert(!status, "%s: %s", what, berth_status_message(status));
     difference = support_difference(c->buffers[y], plain, c->element_counts[y]);
     cr_expect(difference < TOLERANCE, "%s: on the device it differs by %g", what, difference);
+}
+
+static void check_target(bench_case *c, int which, bool tiles, const char *what) {
+    check_given(c, which, tiles, "", what);
 }
 
 static struct criterion_test_params indices(int count) {
@@ -67,6 +75,20 @@ ParameterizedTest(int *index, opencl_tile, matmul, .timeout = 120) {
     snprintf(what, sizeof(what), "matmul %ldx%ldx%ld on %d", s[0], s[1], s[2], *index % TARGETS);
     check_target(&c, *index % TARGETS, s[0] > 1, what);
     support_case_destroy(&c);
+}
+
+// Tiles in turns, staged ahead: on devices whose copies are done where they stand, too.
+Test(opencl_tile, stages, .timeout = 120) {
+    static const int which[] = {0, 3};
+    for (int i = 0; i < 6; ++i) {
+        bench_case c = support_case_create();
+        char what[64], given[32];
+        support_build_matmul(&c, 40, 90, 24, "");
+        snprintf(given, sizeof(given), "stages=%d depth=8", 2 + i / 2);
+        snprintf(what, sizeof(what), "%s on %d", given, which[i % 2]);
+        check_given(&c, which[i % 2], true, given, what);
+        support_case_destroy(&c);
+    }
 }
 
 // ---- convolutions -------------------------------------------------------------------------------

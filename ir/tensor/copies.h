@@ -1,0 +1,28 @@
+// Copies that go on by themselves. A store to a buffer of scope LOCAL whose value is an element, or a
+// vector, of a buffer in device memory is a copy. Devices that have an engine for them (cp.async of
+// CUDA) may start a copy and go on; a barrier says up to when it has to be done.
+//
+//   barrier              what was stored before it is there after it, for all work-items of the group
+//   barrier pending 1    the same, but copies begun since the last barrier (`pending 2`: since the
+//                        last but one) need not be there yet. `pending 0`: all are there
+//
+// A nest with a `pending` barrier promises that no work-item reads what a copy of its own gives before
+// a barrier has waited for it: without one (`barrier` alone) copies are done where they stand. Devices
+// without such an engine, and the interpreter, take any barrier for the first form.
+#ifndef BERTH_IR_TENSOR_COPIES_H_
+#define BERTH_IR_TENSOR_COPIES_H_
+
+#include "ir/tensor/function.h"
+
+enum { BERTH_TFN_MOST_PENDING = 7 };
+
+// pending: 0 .. BERTH_TFN_MOST_PENDING
+berth_stmt berth_tfn_barrier_pending(berth_tfn *fn, int64_t pending);
+// -1: a barrier alone.
+static inline int berth_tfn_pending_of(const berth_stmt_node *barrier) {
+    return (int)barrier->count - 1;
+}
+// Whether a statement has such barriers.
+bool berth_tfn_has_pending(const berth_tfn *fn, berth_stmt id);
+
+#endif  // BERTH_IR_TENSOR_COPIES_H_
