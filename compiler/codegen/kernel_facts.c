@@ -92,11 +92,8 @@ typedef struct fact_walk {
     double times;         // that the statement at hand runs
     uint32_t *seen;       // by expression: the last statement that has it
     uint32_t statement;
-    uint8_t *reads;  // by expression: whether it reads a buffer; 0 = not known yet
     bool chooses_loads;
 } fact_walk;
-
-enum { READS_NOTHING = 1, READS = 2 };
 
 // select(is_nan(x), c, x), where x counts once, also in functions that were read and have it twice.
 static bool asks_of_itself(const berth_tfn *fn, const berth_expr_node *select) {
@@ -106,14 +103,60 @@ static bool asks_of_itself(const berth_tfn *fn, const berth_expr_node *select) {
            berth_tfn_expr_equal(fn, asked->a, select->c);
 }
 
-static bool reads(const fact_walk *w, berth_expr id) {
-    if (!id) return false;
-    if (w->reads[id]) return w->reads[id] == READS;
-    const berth_expr_node *node = &w->fn->exprs.data[id];
-    bool does = node->kind == BERTH_EXPR_LOAD || reads(w, node->a) || reads(w, node->b) ||
-                reads(w, node->c);
-    w->reads[id] = does ? READS : READS_NOTHING;
-    return does;
+// What an expression reads, in which one part of it may be met from several.
+typedef struct read_list {
+    berth_expr loads[16];
+    uint32_t count;
+    uint32_t met;   // expressions so far
+    bool too_many;  // to be told apart
+} read_list;
+
+static void list_reads(const berth_tfn *fn, berth_expr id, read_list *out) {
+    enum { most_met = 256 };
+    if (!id || out->too_many) return;
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (++out->met > most_met) out->too_many = true;
+    if (node->kind != BERTH_EXPR_LOAD) {
+        list_reads(fn, node->a, out);
+        list_reads(fn, node->b, out);
+        list_reads(fn, node->c, out);
+        return;
+    }
+    if (out->count == sizeof(out->loads) / sizeof(out->loads[0]))
+        out->too_many = true;
+    else
+        out->loads[out->count++] = id;
+}
+
+static bool reads_nothing(const read_list *list) {
+    return list->count == 0 && !list->too_many;
+}
+
+static bool is_listed(const berth_tfn *fn, const read_list *list, berth_expr load) {
+    for (uint32_t i = 0; i < list->count; ++i)
+        if (berth_tfn_expr_equal(fn, list->loads[i], load)) return true;
+    return false;
+}
+
+// Whether `list` has a read that neither of the others has: it is made under a condition then.
+static bool has_its_own(const berth_tfn *fn, const read_list *list, const read_list *other,
+                        const read_list *another) {
+    for (uint32_t i = 0; i < list->count; ++i)
+        if (!is_listed(fn, other, list->loads[i]) && !is_listed(fn, another, list->loads[i]))
+            return true;
+    return false;
+}
+
+// Whether the condition chooses between what is read in two places, as joined tensors have it. What is read
+// on both sides (x < 0 ? 0.1 * x : x), or by the condition itself, is read in any case.
+static bool chooses_loads(const berth_tfn *fn, const berth_expr_node *select) {
+    read_list asked = {0}, first = {0}, second = {0};
+    list_reads(fn, select->b, &first);
+    list_reads(fn, select->c, &second);
+    if (reads_nothing(&first) || reads_nothing(&second)) return false;
+    list_reads(fn, select->a, &asked);
+    if (asked.too_many || first.too_many || second.too_many) return true;
+    return has_its_own(fn, &first, &second, &asked) && has_its_own(fn, &second, &first, &asked);
 }
 
 static void count_move(fact_walk *w, berth_buf buf, int lanes) {
@@ -142,7 +185,7 @@ static double walk_expr(fact_walk *w, berth_expr id) {
         if (node->kind == BERTH_EXPR_FMA) flops = 2.0 * node->lanes;
     }
     if (node->kind == BERTH_EXPR_SELECT && node->lanes == 1 && !w->chooses_loads)
-        w->chooses_loads = reads(w, node->b) && reads(w, node->c);
+        w->chooses_loads = chooses_loads(fn, node);
     if (!asks_of_itself(fn, node)) flops += walk_expr(w, node->a);
     return flops + walk_expr(w, node->b) + walk_expr(w, node->c);
 }
@@ -203,8 +246,7 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
                    .access = berth_arena_new_array(arena, uint32_t, fn->bufs.count + 1),
                    .moved_bytes = berth_arena_new_array(arena, double, fn->bufs.count + 1),
                    .times = 1,
-                   .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1),
-                   .reads = berth_arena_new_array(arena, uint8_t, fn->exprs.count + 1)};
+                   .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
     kernel->chooses_loads = w.chooses_loads;
     berth_buf *list = berth_arena_new_array(arena, berth_buf, fn->bufs.count + 1);

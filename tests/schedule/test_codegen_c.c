@@ -1,5 +1,6 @@
 // Elementary functions of generated C.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/schedule/support.h"
@@ -42,4 +43,34 @@ Test(codegen_c, elementary_functions) {
         }
         support_case_destroy(&c);
     }
+}
+
+// Whether the kernel of y[i] = VALUE is one that chooses between reads (berth_kernel_source).
+static bool chooses_loads(const char *value) {
+    char text[512];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[64] in, %%z: f32[64] in, %%y: f32[64] out) {\n"
+             "  for %%i in 64 { %%y[%%i] = %s }\n}\n",
+             value);
+    bench_case c = support_case_parse(text);
+    berth_codegen_result code;
+    berth_status status = berth_codegen_c.print(c.fn, "k", c.arena, &code);
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_assert_eq(code.kernel_count, 1);
+    bool chooses = code.kernels[0].chooses_loads;
+    cr_expect_eq(chooses, strstr(code.source, "BERTH_NO_MASKS void k") != NULL);
+    support_case_destroy(&c);
+    return chooses;
+}
+
+// What both sides read, or the condition does, is read in any case, and the loop goes into vectors as it
+// does without a condition (a LeakyRelu without them takes 30 times as long).
+Test(codegen_c, choices_between_reads) {
+    cr_expect(chooses_loads("select(%i < 6, %x[%i], %z[%i - 6])"));
+    cr_expect(chooses_loads("select(%i < 6, %x[%i], %x[%i - 6])"));
+    cr_expect(chooses_loads("select(%i < 6, %x[%i], select(%i < 9, %z[%i], %x[63 - %i]))"));
+    cr_expect_not(chooses_loads("select(%x[%i] < 0, %x[%i] * 0.1, %x[%i])"));
+    cr_expect_not(chooses_loads("select(%z[%i] < %x[%i], %z[%i], %x[%i])"));
+    cr_expect_not(chooses_loads("select(%i < 6, %x[%i], 0)"));
 }
