@@ -151,6 +151,25 @@ static int compare_ranges(const void *a, const void *b) {
     return (x->record > y->record) - (x->record < y->record);
 }
 
+// Each program that is made for a new shape is verified: what is in order already, as constants are that
+// were placed one after another, and the few bindings of a kernel are not worth the library's merge sort.
+static void sort_ranges(range *ranges, size_t count) {
+    enum { few = 16 };
+    size_t sorted = 1;
+    while (sorted < count && compare_ranges(&ranges[sorted - 1], &ranges[sorted]) <= 0) ++sorted;
+    if (sorted < count && count > few) {
+        qsort(ranges, count, sizeof(*ranges), compare_ranges);
+        return;
+    }
+    for (; sorted < count; ++sorted) {
+        const range moved = ranges[sorted];
+        size_t at = sorted;
+        for (; at > 0 && compare_ranges(&ranges[at - 1], &moved) > 0; --at)
+            ranges[at] = ranges[at - 1];
+        ranges[at] = moved;
+    }
+}
+
 static range range_of(const berth_program *program, uint32_t tensor, uint32_t record) {
     const berth_program_tensor *t = &program->tensors[tensor];
     return (range){t->pool, record,          tensor,
@@ -164,7 +183,7 @@ static bool may_share(const range *a, const range *b) {
 }
 
 static berth_status check_disjoint(const char *what, range *ranges, size_t count) {
-    qsort(ranges, count, sizeof(*ranges), compare_ranges);
+    sort_ranges(ranges, count);
     const range *widest = NULL;  // of the pool so far: the one that ends last
     for (size_t i = 0; i < count; ++i) {
         const range *r = &ranges[i];
@@ -368,7 +387,7 @@ static berth_status check_overlap(const berth_program *program, uint32_t i, rang
         range r = range_of(program, step->bindings[b], b);
         if (r.begin != r.end) ranges[count++] = r;
     }
-    qsort(ranges, count, sizeof(*ranges), compare_ranges);
+    sort_ranges(ranges, count);
     uint64_t read_end = 0, write_end = 0;  // of the ranges of this pool before `first`
     for (uint32_t first = 0, end = 0; first < count; first = end) {
         const range *r = &ranges[first];

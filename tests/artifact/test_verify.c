@@ -382,6 +382,47 @@ static berth_status broken(int wanted, const char **out_expected) {
     return BERTH_OK;
 }
 
+// Constants beside each other in any order of their places, a few and many; then one of them over another.
+static void expect_overlap_found(uint32_t count, uint32_t stride) {
+    enum { most = 40, others = 7 };
+    static const float data[6];
+    sample s;
+    berth_program_tensor tensors[others + most];
+    berth_program_constant constants[most];
+    make_sample(&s);
+    memcpy(tensors, s.tensors, sizeof(s.tensors));
+    for (uint32_t i = 0; i < count; ++i) {
+        tensors[others + i] = tensor_at(CPU_CONSTANTS, (uint64_t)(i * stride % count) * 128);
+        constants[i] = (berth_program_constant){others + i, data};
+    }
+    s.pools[CPU_CONSTANTS].size_bytes = (uint64_t)count * 128;
+    s.program.tensors = tensors;
+    s.program.tensor_count = others + count;
+    s.program.constants = constants;
+    s.program.constant_count = count;
+    assert_ok(berth_program_verify(&s.program));
+    for (uint32_t i = 1; i < count; ++i) {
+        const uint64_t own = tensors[others + i].offset_bytes;
+        tensors[others + i].offset_bytes = tensors[others].offset_bytes;
+        assert_fails(berth_program_verify(&s.program), BERTH_INVALID_ARGUMENT, "overlap");
+        tensors[others + i].offset_bytes = own;
+    }
+}
+
+Test(artifact_verify, overlaps_are_found_in_any_order) {
+    static const uint32_t counts[] = {2, 3, 7, 16, 17, 40};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); ++i)
+        for (uint32_t stride = 1; stride < counts[i]; ++stride) {
+            uint32_t a = counts[i], b = stride;  // a permutation where they have no common divisor
+            while (b) {
+                const uint32_t rest = a % b;
+                a = b;
+                b = rest;
+            }
+            if (a == 1) expect_overlap_found(counts[i], stride);
+        }
+}
+
 Test(artifact_verify, every_broken_rule_is_named) {
 #define COUNT(statement, expected) +1
     int count = 0 CASES(COUNT);
