@@ -4,6 +4,7 @@
 
 #include "compiler/schedule/linear.h"
 #include "ir/external.h"
+#include "ir/tensor/range.h"
 
 berth_tfn *berth_kernel_copy_fn(const berth_tfn *fn, berth_arena *arena) {
     berth_tfn *copy = berth_arena_copy(arena, fn, sizeof(*fn));
@@ -90,7 +91,9 @@ typedef struct fact_walk {
     uint32_t *access;     // by buffer, 0 = not used
     double *moved_bytes;  // by buffer
     double times;         // that the statement at hand runs
-    uint32_t *seen;       // by expression: the last statement that has it
+    berth_ranges ranges;  // of loop variables, once a loop asks for them
+    berth_arena *arena;
+    uint32_t *seen;  // by expression: the last statement that has it
     uint32_t statement;
     bool chooses_loads;
 } fact_walk;
@@ -206,6 +209,15 @@ static void walk_call(fact_walk *w, const berth_stmt_node *node) {
     }
 }
 
+// How often a loop runs, of a window that is clipped to its input as inside of it.
+static double turns_of(fact_walk *w, const berth_stmt_node *loop) {
+    int64_t extent = 1;
+    if (berth_tfn_const_value(w->fn, loop->value, &extent)) return (double)extent;
+    if (!w->ranges.of_var) w->ranges = berth_ranges_collect_in(w->fn, w->arena);
+    berth_range range = berth_range_of(w->fn, &w->ranges, loop->value);
+    return berth_range_is_known(range) && range.high > 1 ? (double)range.high : 1;
+}
+
 static double walk_stmt(fact_walk *w, berth_stmt id) {
     if (!id) return 0;
     const berth_tfn *fn = w->fn;
@@ -221,7 +233,7 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
     case BERTH_STMT_FOR:
         walk_expr(w, node->value);
         berth_tfn_const_value(fn, node->value, &extent);
-        w->times *= (double)extent;
+        w->times *= turns_of(w, node);
         flops = (double)extent * walk_stmt(w, node->body);
         w->times = times;
         return flops;
@@ -246,6 +258,7 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
                    .access = berth_arena_new_array(arena, uint32_t, fn->bufs.count + 1),
                    .moved_bytes = berth_arena_new_array(arena, double, fn->bufs.count + 1),
                    .times = 1,
+                   .arena = arena,
                    .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
     kernel->chooses_loads = w.chooses_loads;

@@ -47,13 +47,17 @@ static const char *board(char target[512], unsigned own_bytes, const char *name,
     return target;
 }
 
-static berth_status try_build(built *b, const char *target) {
+static berth_status try_text(built *b, const char *text, const char *target) {
     berth_module *module = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &b->arena));
-    assert_ok(berth_module_parse(b->arena, windows, strlen(windows), "test", &module));
+    assert_ok(berth_module_parse(b->arena, text, strlen(text), "test", &module));
     BERTH_TRY(bare_compile(module, target, false, &b->program, &b->memory));
     berth_bare_options options = {.name = "m", .memory = b->memory};
     return berth_bare_print(b->program, &options, b->arena, &b->files, &b->count);
+}
+
+static berth_status try_build(built *b, const char *target) {
+    return try_text(b, windows, target);
 }
 
 static built build(const char *target) {
@@ -118,6 +122,24 @@ Test(bare_memories, what_moves_most_for_its_size_is_in_the_fast_memory) {
     end(&b);
     b = build(board(target, 4096, "dtcm", 4096, "8e8"));
     check_shares(&b, 0, 0, A_BYTES + B_BYTES, A_MOVED_BYTES + B_MOVED_BYTES, "dtcm");
+    end(&b);
+}
+
+// Windows that are clipped at the borders: 28 x 28 of the 30 x 30 elements that 10 x 10 of them have are inside.
+Test(bare_memories, clipped_windows_count_as_what_they_read) {
+    static const char padded[] = "module \"m\"\n"
+                                 "graph @main(%x: f32[1,1,12,12], %w: f32[1,1,3,3]) {\n"
+                                 "  %a = max_pool(%x) {kernel_shape = [3, 3]}\n"
+                                 "  %b = conv(%a, %w, _) {pads = [1, 1, 1, 1]}\n"
+                                 "  %c = max_pool(%b) {kernel_shape = [10, 10]}\n"
+                                 "  return %c\n"
+                                 "}\n";
+    char target[512];
+    built b = {0};
+    assert_ok(try_text(&b, padded, board(target, 4096, "dtcm", 400, "8e8")));
+    double moved = share_of(&b, "dtcm")->moved_bytes;
+    cr_expect(moved >= 400 + 28 * 28 * 4 && moved <= 400 + 30 * 30 * 4, "%g", moved);
+    cr_expect_eq(share_of(&b, "sram")->moved_bytes, 400 + 400);
     end(&b);
 }
 
