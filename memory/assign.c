@@ -20,7 +20,8 @@ typedef struct search {
     berth_memory_plan_buffer *buffers;
     const double *moved_bytes;
     uint32_t count, pool_count, step_count;
-    const berth_memory_assign_pool *pools;
+    berth_memory_assign_pool *pools;
+    uint64_t *peak_bytes;   // by pool, of the plans that were made last
     uint32_t *order;        // by depth: the buffer that is decided there
     uint32_t *clique;       // by buffer: a set of buffers that are live at one step
     uint32_t *clique_step;  // by clique
@@ -143,6 +144,7 @@ static berth_status place(search *s, uint32_t spared, uint32_t *out_over, double
     berth_status status =
         berth_memory_plan_solve(child, s->buffers, s->count, plans, s->pool_count, 0, offsets);
     *out_over = NO_CHOICE;
+    for (uint32_t k = 0; k < s->pool_count; ++k) s->peak_bytes[k] = plans[k].peak_bytes;
     for (uint32_t k = s->pool_count; !status && k-- > 0;)
         if (k != spared && plans[k].peak_bytes > s->pools[k].room_bytes) *out_over = k;
     if (*out_over != NO_CHOICE) {
@@ -256,7 +258,8 @@ static search make_search(berth_arena *scratch, berth_memory_plan_buffer *buffer
                 .moved_bytes = moved_bytes,
                 .count = count,
                 .pool_count = pool_count,
-                .pools = pools,
+                .pools = berth_arena_copy(scratch, pools, pool_count * sizeof(*pools)),
+                .peak_bytes = berth_arena_new_array(scratch, uint64_t, pool_count),
                 .best_cost = INFINITY};
     for (uint32_t i = 0; i < count; ++i)
         if (buffers[i].last_use_step >= s.step_count) s.step_count = buffers[i].last_use_step + 1;
@@ -280,9 +283,13 @@ static berth_status search_by(search *s, double (*key)(const search *, uint32_t)
     return search_all(s, node_limit < most ? node_limit : most, out_complete);
 }
 
-static berth_status assign(search *s, uint32_t last, uint64_t node_limit,
-                           berth_memory_assignment *out) {
+// An assignment that fits the rooms as they are, and is cheap.
+static berth_status find(search *s, uint32_t last, uint64_t node_limit,
+                         berth_memory_assignment *out) {
     bool complete = false, fits = false, searched = s->count <= SEARCHED_COUNT;
+    s->any = s->refused = false;
+    s->best_cost = INFINITY;
+    out->bound = 0;
     sort_by(s, density);
     for (uint32_t i = 0; i < s->count; ++i)
         out->bound += s->moved_bytes[i] * s->pools[0].cost_per_byte;
@@ -292,7 +299,7 @@ static berth_status assign(search *s, uint32_t last, uint64_t node_limit,
     }
     out->optimal = complete && !s->refused && !isinf(s->best_cost);
     if (out->optimal) out->bound = s->best_cost;
-    if (isinf(s->best_cost)) {
+    if (isinf(s->best_cost) && !isinf(out->bound)) {
         BERTH_TRY(fill(s, last, &fits));
         if (fits) keep(s);
     }
@@ -301,12 +308,41 @@ static berth_status assign(search *s, uint32_t last, uint64_t node_limit,
         BERTH_TRY(search_by(s, size_of, node_limit, &complete));
     }
     out->fits = !isinf(s->best_cost);
-    if (!out->fits) {
-        BERTH_TRY(fill(s, last, &fits));
-        keep(s);
+    for (uint32_t i = 0; out->fits && i < s->count; ++i) s->buffers[i].pool = s->best[i];
+    return BERTH_OK;
+}
+
+// Where nothing fits: the least room of `last` with which something does, by halves.
+static berth_status exceed(search *s, uint32_t last, uint64_t node_limit) {
+    uint32_t *least = berth_arena_new_array(s->scratch, uint32_t, s->count);
+    uint64_t low = s->pools[last].room_bytes;
+    uint32_t over = 0;
+    double excess = 0;
+    bool fits = false;
+    BERTH_TRY(fill(s, last, &fits));
+    uint64_t high = s->peak_bytes[last];
+    for (uint32_t i = 0; i < s->count; ++i) least[i] = s->buffers[i].pool;
+    while (s->count <= EXACT_COUNT && high > low + 1) {
+        berth_memory_assignment tried;
+        s->pools[last].room_bytes = low + (high - low) / 2;
+        BERTH_TRY(find(s, last, node_limit, &tried));
+        if (!tried.fits) {
+            low = s->pools[last].room_bytes;
+            continue;
+        }
+        BERTH_TRY(place(s, NO_CHOICE, &over, &excess));
+        high = s->peak_bytes[last];
+        for (uint32_t i = 0; i < s->count; ++i) least[i] = s->buffers[i].pool;
     }
-    for (uint32_t i = 0; i < s->count; ++i) s->buffers[i].pool = s->best[i];
-    out->cost = s->best_cost;
+    for (uint32_t i = 0; i < s->count; ++i) s->buffers[i].pool = least[i];
+    return BERTH_OK;
+}
+
+static berth_status assign(search *s, uint32_t last, uint64_t node_limit,
+                           berth_memory_assignment *out) {
+    BERTH_TRY(find(s, last, node_limit, out));
+    if (!out->fits) BERTH_TRY(exceed(s, last, node_limit));
+    out->cost = cost_of(s);
     out->nodes = s->nodes;
     return BERTH_OK;
 }

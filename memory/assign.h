@@ -32,7 +32,8 @@ typedef struct berth_memory_assignment {
 // Sets `pool` of every buffer so that each pool's plan (berth_memory_plan_solve with its defaults) is within
 // its room and the cost is low. A search in depth, densest buffers first, the cheapest pool first; its bound
 // is the fractional knapsack of buffers that are live at one step, for sets of such buffers that have none in
-// common. Where nothing fits, what is too much is in the pool `last`, and `fits` is false.
+// common. Where nothing fits, `fits` is false: all pools but `last` are within their rooms, and this one has as little
+// as was found to be possible (by halves, for up to 256 buffers).
 //   moved_bytes: [count] that reads and writes move while the buffer lives, >= 0
 //   pools:       by rising cost
 //   node_limit:  of the search; 0 = the default, fewer where there are very many buffers. The same input

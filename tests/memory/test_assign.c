@@ -58,12 +58,14 @@ static berth_status height_body(void *user) {
                                    offsets);
 }
 
-// Whether every pool but `spared` has a plan within its room.
+// Whether every pool but `spared` has a plan within its room. *out_spared_bytes: what that one's plan needs.
 static bool fits(const berth_memory_plan_buffer *buffers, uint32_t count,
-                 const berth_memory_assign_pool *pools, uint32_t pools_count, uint32_t spared) {
+                 const berth_memory_assign_pool *pools, uint32_t pools_count, uint32_t spared,
+                 uint64_t *out_spared_bytes) {
     berth_memory_plan_pool plans[4] = {{0}};
     height_call call = {buffers, count, plans, pools_count};
     cr_assert_null(berth_arena_try(arena, height_body, &call));
+    if (spared < pools_count) *out_spared_bytes = plans[spared].peak_bytes;
     for (uint32_t k = 0; k < pools_count; ++k)
         if (k != spared && plans[k].peak_bytes > pools[k].room_bytes) return false;
     return true;
@@ -86,7 +88,20 @@ static double least_cost(const berth_memory_plan_buffer *buffers, const double *
     for (uint32_t set = 0; set < 1u << count; ++set) {
         for (uint32_t i = 0; i < count; ++i) tried[i].pool = set >> i & 1;
         double cost = cost_of(tried, moved_bytes, count, pools);
-        if (cost < least && fits(tried, count, pools, pool_count, UINT32_MAX)) least = cost;
+        if (cost < least && fits(tried, count, pools, pool_count, UINT32_MAX, NULL)) least = cost;
+    }
+    return least;
+}
+
+// The least that the last pool needs of all assignments with which the first one fits.
+static uint64_t least_bytes(const berth_memory_plan_buffer *buffers, uint32_t count,
+                            const berth_memory_assign_pool *pools) {
+    berth_memory_plan_buffer tried[most];
+    uint64_t least = UINT64_MAX, bytes = 0;
+    memcpy(tried, buffers, count * sizeof(*tried));
+    for (uint32_t set = 0; set < 1u << count; ++set) {
+        for (uint32_t i = 0; i < count; ++i) tried[i].pool = set >> i & 1;
+        if (fits(tried, count, pools, pool_count, 1, &bytes) && bytes < least) least = bytes;
     }
     return least;
 }
@@ -122,9 +137,12 @@ Test(memory_assign, costs_as_little_as_the_best_of_all_assignments, .timeout = 1
         double least = least_cost(buffers, moved_bytes, count, pools);
         berth_memory_assignment found = assign(buffers, moved_bytes, count, pools, pool_count, 1);
         cr_expect_eq(found.fits, !isinf(least), "round %d", round);
-        cr_expect(fits(buffers, count, pools, pool_count, found.fits ? UINT32_MAX : 1), "round %d",
-                  round);
+        uint64_t last_bytes = 0;
+        cr_expect(fits(buffers, count, pools, pool_count, found.fits ? UINT32_MAX : 1, &last_bytes),
+                  "round %d", round);
         impossible += !found.fits;
+        if (!found.fits)
+            cr_expect_eq(last_bytes, least_bytes(buffers, count, pools), "round %d", round);
         if (!found.fits) continue;
         cr_expect_float_eq(found.cost, least, 1e-6, "round %d: %g, not %g", round, found.cost,
                            least);
@@ -194,7 +212,7 @@ Test(memory_assign, large_problems_keep_to_their_rooms, .timeout = 120) {
         double slowest = 0;
         for (uint32_t i = 0; i < count; ++i) slowest += 4 * moved_bytes[i];
         cr_expect(found.fits);
-        cr_expect(fits(buffers, count, pools, 3, UINT32_MAX));
+        cr_expect(fits(buffers, count, pools, 3, UINT32_MAX, NULL));
         cr_expect_leq(found.bound, found.cost);
         // About 600 bytes are live at once; 384 of them have room in fast memories, where all fits as it is cut.
         cr_expect_lt(found.cost, 0.85 * slowest, "%g of %g", found.cost, slowest);
