@@ -491,8 +491,20 @@ static bool is_board(const berth_multi_target *multi) {
 
 static const uint64_t most_addressed_bytes = UINT64_C(1) << 32;  // addresses of 32 bits
 
-// A board has a RAM ("sram"), which is its own memory, and a flash, which holds its constants; only budgets limit the
-// size of a flash, and of a RAM whose size nobody gave. They are there for those who name them.
+// What a board may have beside its RAM, of which nobody has to say more than the size.
+typedef struct board_memory {
+    const char *name;
+    bool holds_constants;
+    double speed;  // of the RAM's
+} board_memory;
+
+static const board_memory board_memories[] = {
+    {"flash", true, 1}, {"dtcm", false, 4}, {"ccm", false, 4}, {"external", false, 0.25}};
+
+enum { BOARD_MEMORIES = sizeof(board_memories) / sizeof(board_memories[0]) };
+
+// A board has a RAM ("sram"), which is its own memory, and others by name; only budgets limit the size of these, and of
+// a RAM whose size nobody gave. They are there for those who name them.
 static void imply_board(builder *b) {
     berth_multi_target *multi = b->multi;
     if (!is_board(multi)) return;
@@ -502,11 +514,17 @@ static void imply_board(builder *b) {
         if (multi->devices[0].target->capacity_is_assumed)
             own->capacity_bytes = own->budget_bytes = most_addressed_bytes;
     }
-    if (!has_budget(b, "flash") || memory_named(multi, "flash") != BERTH_NO_INDEX) return;
-    berth_target_memory *flash = &multi->memories[add_memory(b, 0, "flash")];
-    flash->capacity_bytes = flash->budget_bytes = most_addressed_bytes;
-    flash->holds_constants = true;
-    flash->implied = false;
+    for (uint32_t i = 0; i < BOARD_MEMORIES; ++i) {
+        const board_memory *wanted = &board_memories[i];
+        if (!has_budget(b, wanted->name) || memory_named(multi, wanted->name) != BERTH_NO_INDEX)
+            continue;
+        berth_target_memory *memory = &multi->memories[add_memory(b, 0, wanted->name)];
+        memory->capacity_bytes = memory->budget_bytes = most_addressed_bytes;
+        memory->bandwidth_bytes_per_s *= wanted->speed;
+        memory->latency_ns = (uint64_t)((double)memory->latency_ns / wanted->speed);
+        memory->holds_constants = wanted->holds_constants;
+        memory->implied = false;
+    }
 }
 
 // One "NAME=BYTES" of the option. `taken`: per memory, whether it had one already.
@@ -522,11 +540,13 @@ static void take_budget(builder *b, const char *text, bool *taken) {
     uint32_t index = berth_multi_target_memory_meant(b->multi, name);
     int64_t bytes = 0;
     if (index == BERTH_NO_INDEX) {
-        const char **names = berth_arena_new_array(
-            scratch, const char *, b->multi->memory_count + b->multi->device_count + 3);
+        const char **names = berth_arena_new_array(scratch, const char *,
+                                                   b->multi->memory_count + b->multi->device_count +
+                                                       BOARD_MEMORIES + 2);
         uint32_t count = 0;
         if (is_board(b->multi) && !has_budget(b, "sram")) names[count++] = "sram";
-        if (is_board(b->multi) && !has_budget(b, "flash")) names[count++] = "flash";
+        for (uint32_t i = 0; i < BOARD_MEMORIES && is_board(b->multi); ++i)
+            if (!has_budget(b, board_memories[i].name)) names[count++] = board_memories[i].name;
         for (uint32_t i = 0; i < b->multi->memory_count; ++i)
             names[count++] = b->multi->memories[i].name;
         for (uint32_t d = 0; d < b->multi->device_count; ++d)
@@ -591,7 +611,7 @@ static void read_budgets(builder *b) {
 static uint32_t most_memories(const builder *b) {
     const berth_multi_target *multi = b->multi;
     uint64_t most = (uint64_t)multi->memory_count + multi->device_count + multi->machine_count +
-                    (multi->runtime == BERTH_RUNTIME_BARE);
+                    (multi->runtime == BERTH_RUNTIME_BARE ? BOARD_MEMORIES : 0);
     for (uint32_t d = 0; d < multi->device_count; ++d) {
         const char *scope = NULL;
         for (uint32_t i = 0;; ++i) {

@@ -415,6 +415,29 @@ Test(target_spellings, declared_memories_on_chips) {
     cr_expect(has_diagnostic(found, "memory", "'npu:0.sram' is on the chip of 'npu:0'"));
 }
 
+// Further memories of a board, faster and slower than its own.
+Test(target_spellings, a_board_has_fast_and_external_memory) {
+    berth_target_options options = {.runtime = "bare",
+                                    .budgets = "external=8MiB,sram=64KiB,dtcm=16KiB"};
+    berth_multi_target *t = parse_with("cpu -arch=cortex-m4", &options);
+    cr_assert_eq(t->memory_count, 3u);
+    const berth_target_memory *own = &t->memories[t->devices[0].own_memory];
+    const berth_target_memory *fast = &t->memories[berth_multi_target_memory(t, "dtcm")];
+    const berth_target_memory *slow = &t->memories[berth_multi_target_memory(t, "external")];
+    cr_expect_str_eq(own->name, "sram");
+    cr_expect_eq(fast->budget_bytes, 16u << 10);
+    cr_expect_eq(slow->budget_bytes, 8u << 20);
+    cr_expect(!fast->holds_constants && !slow->holds_constants);
+    cr_expect_gt(fast->bandwidth_bytes_per_s, own->bandwidth_bytes_per_s);
+    cr_expect_lt(slow->bandwidth_bytes_per_s, own->bandwidth_bytes_per_s);
+    cr_expect_leq(fast->latency_ns, own->latency_ns);
+    cr_expect_geq(slow->latency_ns, own->latency_ns);
+    check_round_trip(t, "a board with three memories");
+    options.runtime = NULL;
+    options.budgets = "dtcm=16KiB";
+    cr_expect(has_diagnostic(diagnose("cpu", &options), "memory", "there is no memory"));
+}
+
 // A bare board's memories may be named without being declared; others have none of these names.
 Test(target_spellings, a_board_has_sram_and_flash) {
     berth_target_options options = {.runtime = "bare", .budgets = "flash=1MiB,sram=64KiB"};
@@ -434,9 +457,9 @@ Test(target_spellings, a_board_has_sram_and_flash) {
     options.budgets = "cpu=64KiB";
     t = parse_with("cpu -arch=cortex-m4", &options);
     cr_expect_str_eq(t->memories[0].name, "host");
-    options.budgets = "ccm=64KiB";
+    options.budgets = "crm=64KiB";
     cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory",
-                             "there are sram, flash, host, cpu:0"));
+                             "there are sram, flash, dtcm, ccm, external, host, cpu:0"));
     options.budgets = "flash=0";
     cr_expect(
         has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory: flash", "out of range"));
