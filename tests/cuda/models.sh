@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Models for cuda: the kernels of each compile with nvcc for sm_80 and sm_90 where there is one, and small ones give in the
-# emulation what comes with them. Usage: models.sh BERTH EMULATION_FOLDER. Counts what is not there as skipped.
+# Models for cuda: the kernels of each compile with nvcc for sm_80 and sm_90 where there is one (model_kernels.py: those of ../shared/models),
+# and small ones give in the emulation what comes with them. Usage: models.sh BERTH EMULATION_FOLDER. Counts what is not there as skipped.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 berth=$1 emulation=$2 failed=0 skipped=0
@@ -41,10 +41,10 @@ graph @main(%q: f16[1,8,1,64], %r: f32[1,2,50,64], %k: f16[1,8,64,700], %v: f16[
 END
 compile attention "$work/attention.txt"
 compile digits examples/digits/digits.onnx --dim batch=16
-for name in mnist light_squeezenet light_shufflenet light_inception_v1 light_resnet50 super_resolution rfb320 tfl_helloworld; do
-  model=$(find ../shared/models/$name -name '*.onnx' 2>/dev/null | sort | head -1)
-  if [ -n "$model" ]; then compile $name "$model"; else skipped=$((skipped + 1)); fi
-done
+python3 tests/cuda/model_kernels.py "$berth" "$emulation/../cuda_model_kernels" --nvcc "$nvcc" >"$work/log" 2>&1 || fail "kernels of models:
+$(tail -20 "$work/log")"
+head -2 "$work/log"
+grep -q BERTH-SKIPPED "$work/log" && skipped=$((skipped + 1))
 
 # Against the outputs that come with the models.
 for name in mnist light_squeezenet; do

@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""Every kernel of the models in ../shared/models compiles with nvcc for sm_80 and sm_90, each text once.
+
+Usage: model_kernels.py BERTH CACHE_FOLDER [--nvcc NVCC] [--models FOLDER]
+
+Models are built for `cuda -arch=sm_80`; what their programs have beside kernels (helper functions) is the same in all of them. Kernels with
+the same text but for their name are one. They go through nvcc many at a time, as PTX of compute_80 that is assembled for both. The
+cache has the hash of each kernel that nvcc took, with the helper functions and the version: what has not changed is not compiled again.
+
+Models that become byte code, whose kernels are made when a run shows their shapes, are named in BYTE_CODE; no other one may be refused.
+Exit status 1 where a build or nvcc fails; prints BERTH-SKIPPED where models or nvcc are not there.
+"""
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+TARGET = "cuda -arch=sm_80"
+PER_FILE = 64
+# Dimensions of inputs that models leave open.
+DIMENSIONS = {
+    "llm_tiny": ["seq=16", "past=0", "total=16"], "nemo80": ["N=16000"],
+    "ppocr_cls": ["x.2=48", "x.3=192"], "ppocr4_rec": ["x.2=48", "p2o.DynamicDimension.1=320"],
+    "ppocr4_det": ["p2o.DynamicDimension.1=320", "p2o.DynamicDimension.2=320"],
+}
+BYTE_CODE = ("control_flow", "silero_vad", "silero_vad_op18_ifless", "wespeaker")
+
+
+def models(folder):
+    for here, _, files in sorted(os.walk(folder)):
+        name = os.path.relpath(here, folder)
+        if name.split(os.sep)[0] not in BYTE_CODE:
+            yield from ((name, os.path.join(here, f)) for f in sorted(files) if f.endswith(".onnx"))
+
+
+def texts_of(berth, name, path, work):
+    program, folder = os.path.join(work, "p.berth"), os.path.join(work, name.replace(os.sep, "_"))
+    dims = [word for dim in DIMENSIONS.get(name.split(os.sep)[0], []) for word in ("--dim", dim)]
+    for command in ([berth, "build", path, "--target", TARGET, "-o", program] + dims, [berth, "inspect", program, f"--extract={folder}"]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"{name}: {' '.join(command)}: {done.stderr.strip()[-300:]}")
+    images = os.path.join(folder, "image")
+    if not os.path.isdir(images):
+        raise RuntimeError(f"{name}: its program has no kernels to look at")
+    for image in sorted(os.listdir(images)):
+        if image.endswith(".cu"):
+            with open(os.path.join(images, image)) as file:
+                yield file.read().rstrip("\0")
+
+
+def kernels_of(text, name, helpers, kernels):
+    """Adds what the text has; the number of its kernels."""
+    parts = re.split(r'^(extern "C" __global__.*?^}\n)', text, flags=re.M | re.S)
+    helpers[parts[0]] = None
+    for guarded in re.findall(r"^#ifndef .*?^#endif\n", "".join(parts[2::2]), flags=re.M | re.S):
+        helpers[guarded] = None
+    for kernel in parts[1::2]:
+        body, named = re.subn(r"\bu\d+_\d+\(", "KERNEL(", kernel, count=1)
+        if not named:
+            raise RuntimeError(f"{name}: a kernel without a name: {kernel[:200]}")
+        kernels.setdefault(body, f"{re.sub(r'[^a-zA-Z0-9]', '_', name)}_{len(kernels)}")
+    return len(parts) // 2
+
+
+def compiles(nvcc, text, work):
+    source = os.path.join(work, "kernels.cu")
+    with open(source, "w") as file:
+        file.write(text)
+    said = subprocess.run([nvcc, "-std=c++17", "-w", "-fatbin", "-gencode", "arch=compute_80,code=[sm_80,sm_90]", "-o",
+                           os.path.join(work, "kernels.fatbin"), source], capture_output=True, text=True)
+    if said.returncode:
+        print(f"FAILED nvcc: {(said.stderr or said.stdout)[:1000]}")
+    return said.returncode == 0
+
+
+def compile_all(nvcc, helpers, kernels, folder, work):
+    os.makedirs(folder, exist_ok=True)
+    cache = os.path.join(folder, "kernels.txt")
+    known = set()
+    if os.path.exists(cache):
+        with open(cache) as file:
+            known.update(file.read().split())
+    common = "".join(helpers)
+    version = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
+    hashes = {body: hashlib.sha256((version + common + body).encode()).hexdigest() for body in kernels}
+    new = [body for body in kernels if hashes[body] not in known]
+    print(f"{len(new)} of them to compile")
+    fine = True
+    for first in range(0, len(new), PER_FILE):
+        some = new[first:first + PER_FILE]
+        if not compiles(nvcc, common + "".join(body.replace("KERNEL(", f"{kernels[body]}(", 1) for body in some), work):
+            fine = False
+            continue
+        with open(cache, "a") as file:
+            file.write("".join(f"{hashes[body]}\n" for body in some))
+    return fine
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("berth")
+    parser.add_argument("cache")
+    parser.add_argument("--nvcc", default="/usr/local/cuda/bin/nvcc")
+    parser.add_argument("--models", default="../shared/models")
+    options = parser.parse_args()
+    found = list(models(options.models))
+    if not found:
+        print("BERTH-SKIPPED 1: the models of ../shared/models are not there")
+        return 0
+    helpers, kernels, count, failed = {}, {}, 0, False
+    with tempfile.TemporaryDirectory() as work:
+        for name, path in found:
+            try:
+                for text in texts_of(options.berth, name, path, work):
+                    count += kernels_of(text, name, helpers, kernels)
+            except RuntimeError as problem:
+                print(f"FAILED {problem}")
+                failed = True
+        print(f"{len(found)} models, {count} kernels, {len(kernels)} different ones")
+        if not os.access(options.nvcc, os.X_OK):
+            print("BERTH-SKIPPED 1: nvcc is not there")
+            return 1 if failed else 0
+        failed |= not compile_all(options.nvcc, helpers, kernels, options.cache, work)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
