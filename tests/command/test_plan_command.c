@@ -241,6 +241,22 @@ Test(plan_command, constants_go_to_the_memory_that_holds_them) {
               r->err);
 }
 
+// A plan for a board with two memories for values names both, with what is in each.
+Test(plan_command, values_are_in_each_memory_of_a_board) {
+    json_t *plan = berth_run_json("plan " DIGITS " --dim batch=1 --target 'cpu -arch=cortex-m4' "
+                                  "--runtime bare --memory sram=64KiB,dtcm=1KiB --format=json");
+    size_t index = 0;
+    const json_t *pool = NULL;
+    json_int_t bytes = 0;
+    json_array_foreach(json_object_get(plan, "memory"), index, pool) {
+        if (strcmp(json_string_value(json_object_get(pool, "memory")), "dtcm") != 0) continue;
+        cr_expect_str_eq(json_string_value(json_object_get(pool, "usage")), "workspace");
+        bytes += json_integer_value(json_object_get(pool, "peak_bytes"));
+    }
+    cr_expect(bytes > 0 && bytes <= 1024, "%d bytes in dtcm", (int)bytes);
+    json_decref(plan);
+}
+
 // The digits' 26 KiB of weights in less: what stays and what is read adds up, and the refusal of too
 // little names a budget that does.
 Test(plan_command, constants_that_exceed_a_budget_are_read_in_each_run) {
