@@ -1,6 +1,7 @@
 """NumPy arrays and the C API's tensors."""
 
 import ctypes
+import functools
 import math
 from typing import NamedTuple, Optional, Tuple, Union
 
@@ -31,6 +32,7 @@ class Port(NamedTuple):
         return self.shape is not None and all(isinstance(extent, int) for extent in self.shape)
 
 
+@functools.lru_cache(maxsize=None)
 def type_name(dtype):
     return _native.text(_native.run.berth_dtype_name(dtype))
 
@@ -93,11 +95,13 @@ def _text_array(tensor, shape):
     return array.reshape(shape)
 
 
+@functools.lru_cache(maxsize=None)
+def _numbers():
+    return {type_name(number): number for number in _NUMPY}
+
+
 def dtype_number(port):
-    for number in _NUMPY:
-        if type_name(number) == port.type:
-            return number
-    return NONE
+    return _numbers().get(port.type, NONE)
 
 
 def dtype_number_of(array):

@@ -3,6 +3,7 @@ the long way gives, and its errors are the same."""
 
 import threading
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -36,6 +37,13 @@ class ShortWay:
 
 
 class Calls(unittest.TestCase):
+    def test_names_of_element_types_are_asked_for_once(self):
+        model, data = berth.load(DIGITS, dims={"batch": (2, 5)}), images()
+        wanted = model(data[:2])
+        with unittest.mock.patch.object(berth._native.run, "berth_dtype_name", side_effect=AssertionError("asked again")):
+            np.testing.assert_array_equal(model(data[:2]), wanted)
+            self.assertEqual(len(model(data[:5])), 5)
+
     def test_each_call_has_its_own_results(self):
         model, data = berth.load(DIGITS), images()
         labels = np.load("examples/digits/test_labels.npy")
