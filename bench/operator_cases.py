@@ -227,6 +227,7 @@ case('slice_step', 'Slice', [x(1, 3, 320, 320), ints([0, 1]), ints([320, 320]), 
 case('slice_last', 'Slice', [x(8400, 85), ints([5]), ints([85]), ints([1])])
 case('slice_reverse', 'Slice', [x(512, 512), ints([-1]), ints([-1000]), ints([1]), ints([-1])])
 case('tile', 'Tile', [x(1, 1, 128, 64), ints([1, 12, 1, 1])])
+case('tile_rows', 'Tile', [x(64, 64), ints([8, 8])])
 case('expand', 'Expand', [x(1, 1, 1, 512), ints([1, 12, 128, 512])])
 case('expand_last', 'Expand', [x(512, 1), ints([512, 512])])
 case('trilu', 'Trilu', [x(12, 256, 256)], upper=0)

@@ -502,6 +502,7 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
 static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_facts *facts) {
     berth_nest nest = *plain;
     berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &nest);
     berth_access_list accesses = {0};
     if (!collect_body(fn, &ranges, nest.body, &accesses)) return 0;
     int64_t total = 1;
@@ -535,8 +536,49 @@ static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_f
     return berth_nest_emit(fn, &nest);
 }
 
-berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
+// The period of an index var % period in an expression, at least `least`; 0: there is none.
+static int64_t find_period(const berth_tfn *fn, berth_expr id, berth_var var, int64_t least,
+                           int depth) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    int64_t period = 0;
+    if (!id || depth > 32 || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR || node->kind == BERTH_EXPR_SYMBOL)
+        return 0;
+    if (node->kind == BERTH_EXPR_LOAD) {
+        for (int i = 0; i < node->index_count && !period; ++i)
+            period = find_period(fn, berth_tfn_load_indices(fn, id)[i], var, least, depth + 1);
+        return period;
+    }
+    if (node->kind == BERTH_EXPR_BINARY && node->op == BERTH_BINARY_MOD && node->is_index) {
+        const berth_expr_node *of = &fn->exprs.data[node->a];
+        if (of->kind == BERTH_EXPR_VAR && of->var == var &&
+            berth_tfn_const_value(fn, node->b, &period) && period >= least)
+            return period;
+        period = 0;
+    }
+    const berth_expr operands[3] = {node->a, node->b, node->c};
+    for (int i = 0; i < 3 && !period; ++i)
+        period = find_period(fn, operands[i], var, least, depth + 1);
+    return period;
+}
+
+// A row that is read from its beginning again and again, y[i] = x[i % 64], becomes two loops, of which the
+// inner one reads in order.
+static void split_periods(berth_tfn *fn, berth_nest *nest, const berth_cpu_facts *facts) {
+    const berth_stmt_node store = fn->stmts.data[nest->body];
+    int last = nest->count - 1;
+    if (store.kind != BERTH_STMT_STORE || nest->count == BERTH_NEST_MAX_LOOPS) return;
+    int64_t extent = nest->loops[last].extent;
+    int64_t period = find_period(fn, store.value, nest->loops[last].var, facts->lanes, 0);
+    if (period == 0 || extent <= period || extent % period) return;
+    berth_status status = berth_schedule_split(fn, nest, last, period);
+    if (status) berth_decisions_refuse(fn, status);
+}
+
+berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
                                  const berth_cpu_facts *facts) {
-    berth_stmt loops = flat(fn, nest, facts);
+    berth_nest nest = *plain;
+    split_periods(fn, &nest, facts);
+    berth_stmt loops = flat(fn, &nest, facts);
     return loops ? berth_cpu__places_once(fn, loops) : 0;
 }

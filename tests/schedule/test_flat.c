@@ -204,3 +204,27 @@ Test(flat, places_that_stay_in_the_loop) {
     cr_expect_eq(count_kind(c.fn, c.fn->body, BERTH_STMT_LET), 0);
     support_case_destroy(&c);
 }
+
+static int loops_of_rows(const char *value, int width) {
+    char text[512];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[3,64] in, %%z: f32[3,%d] in, %%y: f32[3,%d] out) {\n"
+             "  parallel %%i in 3 { for %%j in %d {\n    %%y[%%i, %%j] = %s\n  } }\n}\n",
+             width, width, width, value);
+    bench_case c = support_case_parse(text);
+    support_fill(&c, 7);
+    int loops = check(&c, value);
+    support_case_destroy(&c);
+    return loops;
+}
+
+// A row that is read again and again is a loop inside one over its copies: in one loop each element would be
+// fetched by itself.
+Test(flat, rows_read_again_from_their_beginning) {
+    int plain = loops_of_rows("%z[%i, %j]", 256);
+    cr_expect_eq(loops_of_rows("%x[%i, %j % 64]", 256), plain + 2);
+    cr_expect_eq(loops_of_rows("%x[%i, %j % 64] + %z[%i, %j]", 256), plain + 2);
+    cr_expect_eq(loops_of_rows("%x[%i, %j % 64] * 2.0", 250), plain + 1);  // not whole copies
+    cr_expect_eq(loops_of_rows("%x[%i, %j % 3]", 255), plain + 1);  // shorter than a register
+}
