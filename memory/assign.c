@@ -11,9 +11,10 @@ enum {
     EXACT_COUNT = 256,      // up to so many buffers,
     EXACT_PLACEMENTS = 64,  // so many complete assignments are given to the memory planner,
     PLACEMENTS = 4,         // beyond so many
-    SEARCHED_COUNT = 4096,  // beyond, nothing is searched
-    NO_CHOICE = UINT32_MAX
+    SEARCHED_COUNT = 4096   // beyond, nothing is searched
 };
+
+#define NO_CHOICE UINT32_MAX
 
 typedef struct search {
     berth_arena *scratch;
