@@ -22,9 +22,11 @@
 #include <string.h>
 
 #include "planner/solve/bounds/path_loads.h"
+#include "planner/solve/bounds/path_sets.h"
 
 enum { MOST_NODES = 4096, MOST_CHAIN = 24, PRICES = 4, WORK_PER_NODE = 400 };
 static const double PATH_LOADS_SHARE = 0.2;  // of this strategy's budget
+static const double PATH_SETS_SHARE = 0.3;   // of what that leaves
 #define ROUNDING 1e-11
 
 static bool before(const berth_solve__bounder *b, uint32_t ancestor, uint32_t node) {
@@ -435,6 +437,7 @@ static berth_status run(berth_place_search *search) {
     if (search->best && search->best_value == INFINITY)
         BERTH_TRY(berth_place__dp_latency.run(search));
     if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE, NULL);
+    if (search->round == 0) berth_place__path_sets_bound(search, PATH_SETS_SHARE);
     berth_arena *scratch = berth_arena_create_child(search->arena);
     prove(search, scratch);
     berth_arena_destroy(scratch);

@@ -54,7 +54,8 @@ static double bytes_between(berth_solve__bounder *b, uint32_t ancestor, uint32_t
 bool berth_solve__bound_base(berth_solve__bounder *b, const berth_solve__latency_cut *cut,
                              uint32_t node) {
     const berth_place_problem *problem = b->problem;
-    double capacity = problem->kinds[cut->kind].capacity_bytes;
+    double capacity = problem->kinds[cut->kind].capacity_bytes, all = 0;
+    for (uint32_t n = 0; n < problem->node_count; ++n) all += problem->size_bytes[n];
     uint32_t first = berth_place_kind_first(problem, cut->kind), count = 0;
     memset(b->base, BERTH_SOLVE__FREE, problem->group_count);
     for (uint32_t g = 0; g < problem->group_count; ++g) {
@@ -66,7 +67,7 @@ bool berth_solve__bound_base(berth_solve__bounder *b, const berth_solve__latency
         spread_outside(b, b->base, node, count);
         count = 0;
     }
-    for (uint32_t i = 0; i < 2 * problem->node_count && capacity < INFINITY; ++i) {
+    for (uint32_t i = 0; i < 2 * problem->node_count && all > capacity; ++i) {
         bool late = i < problem->node_count;  // nearest first on both sides
         uint32_t other = b->view->order[late ? i : 2 * problem->node_count - 1 - i];
         if (!(late ? before(b, node, other) : before(b, other, node))) continue;
