@@ -7,6 +7,7 @@
 #define BERTH_PLANNER_SOLVE_LATENCY_CUT_H_
 
 #include "planner/solve/latency/model.h"
+#include "planner/solve/latency/network.h"
 
 typedef enum berth_solve__side {
     BERTH_SOLVE__FREE,
@@ -14,12 +15,10 @@ typedef enum berth_solve__side {
     BERTH_SOLVE__OUTSIDE,
 } berth_solve__side;
 
-// Thread-compatible; arena memory. Vertices are the groups, two for each value with more than two
-// groups at it, and the sink (outside). Arc 2i + 1 is the reverse of arc 2i.
+// Thread-compatible; arena memory. The sink (outside) is the vertex after the groups.
 typedef struct berth_solve__latency_cut {
     const berth_place_problem *problem;
     uint32_t kind;
-    uint32_t vertex_count, arc_count;
     double *group_time;         // [group_count] sum of the times on the kind
     const double *group_bytes;  // [group_count]
     // To be set before berth_solve__latency_cut_value:
@@ -30,18 +29,9 @@ typedef struct berth_solve__latency_cut {
     // After it:
     double inside_bytes;  // of the cheapest subgraph found, when the flow was not cut off
     // Private:
-    uint32_t *first;      // [vertex_count + 1] into arcs
-    uint32_t *arcs;       // [arc_count] by the vertex they leave
-    uint32_t *head;       // [arc_count]
-    double *base;         // [arc_count] capacity
-    double *room;         // [arc_count] residual capacity
+    berth_solve__network net;
     uint32_t *edge_arc;   // [edge_count] arc from source's to target's group; NONE within a group
     uint32_t *group_arc;  // [group_count] to the sink
-    uint32_t *level;      // [vertex_count]
-    uint32_t *next;       // [vertex_count] position in `arcs`
-    uint32_t *queue;      // [vertex_count]
-    uint32_t *path;       // [vertex_count] arcs
-    double tolerance;     // capacities below count as none
 } berth_solve__latency_cut;
 
 // The kind's devices hold one subgraph each; groups they cannot take are to be OUTSIDE.

@@ -5,10 +5,9 @@
 #ifndef BERTH_PLANNER_SOLVE_LATENCY_GAIN_H_
 #define BERTH_PLANNER_SOLVE_LATENCY_GAIN_H_
 
-#include "planner/solve/problem/problem.h"
+#include "planner/solve/latency/network.h"
 
-// Thread-compatible; arena memory. Vertices are the groups, and two for each value with more than two
-// groups at it. Arc 2i + 1 is the reverse of arc 2i.
+// Thread-compatible; arena memory.
 typedef struct berth_solve__gain {
     const berth_place_problem *problem;
     uint32_t kind;
@@ -20,20 +19,10 @@ typedef struct berth_solve__gain {
     // After it:
     bool *inside;  // [group_count] of the best set
     // Private:
-    uint32_t vertex_count, arc_count;
-    uint32_t *first;     // [vertex_count + 1] into arcs
-    uint32_t *arcs;      // [arc_count] by the vertex they leave
-    uint32_t *head;      // [arc_count]
-    double *base;        // [arc_count] transfers
-    double *room;        // [arc_count] residual capacity
+    berth_solve__network net;
     uint32_t *edge_arc;  // [edge_count] arc from target's to source's group; NONE within a group
-    double *supply;      // [vertex_count] not yet sent
-    double *demand;      // [vertex_count] not yet met
-    uint32_t *level;     // [vertex_count]
-    uint32_t *next;      // [vertex_count] position in `arcs`
-    uint32_t *queue;     // [vertex_count]
-    uint32_t *path;      // [vertex_count] arcs
-    double tolerance;    // capacities below count as none
+    double *supply;      // [net.vertex_count] not yet sent
+    double *demand;      // [net.vertex_count] not yet met
 } berth_solve__gain;
 
 berth_solve__gain *berth_solve__gain_create(berth_arena *arena, const berth_place_problem *problem,
