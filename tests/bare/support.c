@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "ir/text.h"
 #include "tests/check.h"
 
 berth_status bare_compile(berth_module *module, const char *target_text, bool small,
@@ -21,6 +22,26 @@ berth_status bare_compile(berth_module *module, const char *target_text, bool sm
     *out_program = result.program;
     *out_memory = result.memory;
     return BERTH_OK;
+}
+
+berth_status bare_build(bare_built *built, const char *text, const char *target, const char *name) {
+    berth_module *module = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &built->arena));
+    assert_ok(berth_module_parse(built->arena, text, strlen(text), "test", &module));
+    BERTH_TRY(bare_compile(module, target, false, &built->program, &built->memory));
+    berth_bare_options options = {.name = name, .memory = built->memory};
+    return berth_bare_print(built->program, &options, built->arena, &built->files, &built->count);
+}
+
+void bare_end(bare_built *built) {
+    berth_arena_destroy(built->arena);
+}
+
+const char *bare_text_of(const bare_built *built, const char *file) {
+    for (uint32_t i = 0; i < built->count; ++i)
+        if (strcmp(built->files[i].name, file) == 0) return built->files[i].text;
+    cr_assert_fail("no file %s", file);
+    return NULL;
 }
 
 void make_folder(char path[64]) {

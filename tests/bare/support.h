@@ -15,6 +15,20 @@ berth_status bare_compile(berth_module *module, const char *target_text, bool sm
 #define BARE_CORTEX_M4 "cpu -arch=armv7e-m -cpu=cortex-m4"
 #define BARE_CORTEX_M55 "cpu -arch=armv8.1-m.main -cpu=cortex-m55 -features=mve"
 
+// A module as sources, until bare_end.
+typedef struct bare_built {
+    berth_arena *arena;
+    const berth_program *program;
+    const berth_memory_report *memory;
+    const berth_bare_file *files;
+    uint32_t count;
+} bare_built;
+
+// The sources of a module in text, named `name`. After an error, too, bare_end is due.
+berth_status bare_build(bare_built *built, const char *text, const char *target, const char *name);
+void bare_end(bare_built *built);
+const char *bare_text_of(const bare_built *built, const char *file);
+
 // A new folder; removed with all that is in it by remove_tree.
 void make_folder(char path[64]);
 void remove_tree(const char *path);

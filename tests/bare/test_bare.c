@@ -17,35 +17,11 @@
 #include "toolkit/model.h"
 #include "toolkit/tensor_file.h"
 
-typedef struct built {
-    berth_arena *arena;
-    const berth_program *program;
-    const berth_memory_report *memory;
-    const berth_bare_file *files;
-    uint32_t count;
-} built;
-
 // The sources of a module as text.
-static built build(const char *text, const char *name) {
-    built b = {0};
-    berth_module *module = NULL;
-    assert_ok(berth_arena_create(berth_allocator_system(), &b.arena));
-    assert_ok(berth_module_parse(b.arena, text, strlen(text), "test", &module));
-    assert_ok(bare_compile(module, BARE_CORTEX_M4, false, &b.program, &b.memory));
-    berth_bare_options options = {.name = name, .memory = b.memory};
-    assert_ok(berth_bare_print(b.program, &options, b.arena, &b.files, &b.count));
+static bare_built build(const char *text, const char *name) {
+    bare_built b = {0};
+    assert_ok(bare_build(&b, text, BARE_CORTEX_M4, name));
     return b;
-}
-
-static void end(built *b) {
-    berth_arena_destroy(b->arena);
-}
-
-static const char *text_of(const built *b, const char *name) {
-    for (uint32_t i = 0; i < b->count; ++i)
-        if (strcmp(b->files[i].name, name) == 0) return b->files[i].text;
-    cr_assert_fail("no file %s", name);
-    return NULL;
 }
 
 static int count_of(const char *text, const char *what) {
@@ -55,7 +31,7 @@ static int count_of(const char *text, const char *what) {
 }
 
 // Compiles the sources to a library and calls NAME_run.
-static int run(const built *b, const char *name, const void *inputs, const void *outputs) {
+static int run(const bare_built *b, const char *name, const void *inputs, const void *outputs) {
     typedef int run_function(const void *inputs, const void *outputs);
     union {
         void *address;
@@ -94,29 +70,29 @@ static const char chain[] = "module \"m\"\n"
 // Three values of 128 bytes, of which two are live at once. The second one lies in the output, which nothing
 // has written yet; the others are there after each other: 128 bytes, and the last one is in no output.
 Test(bare, the_arena_of_a_chain_is_one_value_and_said_to_be_optimal) {
-    built b = build(chain, "chain");
-    const char *header = text_of(&b, "chain.h");
+    bare_built b = build(chain, "chain");
+    const char *header = bare_text_of(&b, "chain.h");
     cr_expect(strstr(header, "#define CHAIN_ARENA_BYTES 128\n"));
     cr_expect(strstr(header, "#define CHAIN_RAM_BYTES 128\n"));
     cr_expect(strstr(header, "proven optimal"));
-    end(&b);
+    bare_end(&b);
 }
 
 // The same with a result of half the size, which has no room for any of them: two values are live at once.
 Test(bare, the_arena_of_a_chain_to_a_small_output_is_two_values) {
-    built b = build("module \"m\"\n"
-                    "graph @main(%x: f32[1,2,4,4], %w: f32[2,2,3,3], %v: f32[1,2,3,3]) {\n"
-                    "  %a = conv(%x, %w, _) {pads = [1, 1, 1, 1]}\n"
-                    "  %b = conv(%a, %w, _) {pads = [1, 1, 1, 1]}\n"
-                    "  %c = conv(%b, %w, _) {pads = [1, 1, 1, 1]}\n"
-                    "  %d = conv(%c, %v, _) {pads = [1, 1, 1, 1]}\n"
-                    "  return %d\n"
-                    "}\n",
-                    "chain");
-    const char *header = text_of(&b, "chain.h");
+    bare_built b = build("module \"m\"\n"
+                         "graph @main(%x: f32[1,2,4,4], %w: f32[2,2,3,3], %v: f32[1,2,3,3]) {\n"
+                         "  %a = conv(%x, %w, _) {pads = [1, 1, 1, 1]}\n"
+                         "  %b = conv(%a, %w, _) {pads = [1, 1, 1, 1]}\n"
+                         "  %c = conv(%b, %w, _) {pads = [1, 1, 1, 1]}\n"
+                         "  %d = conv(%c, %v, _) {pads = [1, 1, 1, 1]}\n"
+                         "  return %d\n"
+                         "}\n",
+                         "chain");
+    const char *header = bare_text_of(&b, "chain.h");
     cr_expect(strstr(header, "#define CHAIN_ARENA_BYTES 256\n"));
     cr_expect(strstr(header, "proven optimal"));
-    end(&b);
+    bare_end(&b);
 }
 
 // A value of bytes lies in an output of floats. What comes out are the maxima of 7 x 7 windows.
@@ -124,17 +100,17 @@ Test(bare, a_value_in_an_output_does_not_change_it) {
     int8_t x[144];
     float y[36] = {0};
     for (int i = 0; i < 144; ++i) x[i] = (int8_t)(i * 37 % 101 - 50);
-    built b = build("module \"m\"\n"
-                    "graph @main(%x: i8[1,1,12,12]) {\n"
-                    "  %a = max_pool(%x) {kernel_shape = [3, 3]}\n"
-                    "  %b = max_pool(%a) {kernel_shape = [3, 3]}\n"
-                    "  %c = max_pool(%b) {kernel_shape = [3, 3]}\n"
-                    "  %d = cast(%c) {to = f32}\n"
-                    "  return %d\n"
-                    "}\n",
-                    "bytes");
+    bare_built b = build("module \"m\"\n"
+                         "graph @main(%x: i8[1,1,12,12]) {\n"
+                         "  %a = max_pool(%x) {kernel_shape = [3, 3]}\n"
+                         "  %b = max_pool(%a) {kernel_shape = [3, 3]}\n"
+                         "  %c = max_pool(%b) {kernel_shape = [3, 3]}\n"
+                         "  %d = cast(%c) {to = f32}\n"
+                         "  return %d\n"
+                         "}\n",
+                         "bytes");
     const void *inputs[] = {x}, *outputs[] = {y};
-    cr_assert_eq(count_of(text_of(&b, "bytes.c"), "void *)outputs->"), 2,
+    cr_assert_eq(count_of(bare_text_of(&b, "bytes.c"), "void *)outputs->"), 2,
                  "the first maxima, written and read");
     cr_assert_eq(run(&b, "bytes", inputs, outputs), 0);
     for (int i = 0; i < 36; ++i) {
@@ -142,25 +118,25 @@ Test(bare, a_value_in_an_output_does_not_change_it) {
         for (int k = 0; k < 49; ++k) most = fmaxf(most, x[(i / 6 + k / 7) * 12 + i % 6 + k % 7]);
         cr_expect_eq(y[i], most, "%d", i);
     }
-    end(&b);
+    bare_end(&b);
 }
 
 Test(bare, equal_layers_are_one_function) {
-    built b = build(chain, "chain");
-    cr_expect_eq(count_of(text_of(&b, "chain.c"), "static void "), 1);
-    cr_expect_eq(count_of(text_of(&b, "chain.c"), "    u0_0("), 4);
-    end(&b);
+    bare_built b = build(chain, "chain");
+    cr_expect_eq(count_of(bare_text_of(&b, "chain.c"), "static void "), 1);
+    cr_expect_eq(count_of(bare_text_of(&b, "chain.c"), "    u0_0("), 4);
+    bare_end(&b);
 }
 
 Test(bare, the_same_module_gives_the_same_bytes) {
-    built a = build(chain, "chain"), b = build(chain, "chain");
+    bare_built a = build(chain, "chain"), b = build(chain, "chain");
     cr_assert_eq(a.count, b.count);
     for (uint32_t i = 0; i < a.count; ++i) {
         cr_expect_str_eq(a.files[i].name, b.files[i].name);
         cr_expect_str_eq(a.files[i].text, b.files[i].text);
     }
-    end(&a);
-    end(&b);
+    bare_end(&a);
+    bare_end(&b);
 }
 
 Test(bare, a_name_is_one_that_c_takes) {
@@ -188,16 +164,16 @@ Test(bare, hostile_names_stay_names) {
                                "  #1 = \"m.onnx\" node \"*/ int y; /*\" op \"Add\"\n"
                                "  #2 = \"m.onnx\" node \"line\\none\\\\\" op \"*/\"\n"
                                "}\n";
-    built b = build(text, "hostile");
+    bare_built b = build(text, "hostile");
     float a[2] = {1, 2}, c[2] = {10, 20}, d[2] = {100, 200}, y[2] = {0};
     const void *inputs[] = {a, c, d};
     void *outputs[] = {y};
-    cr_expect(strstr(text_of(&b, "hostile.h"), "const float *a_b;"));
-    cr_expect(strstr(text_of(&b, "hostile.h"), "const float *a_b_2;"));
-    cr_expect(strstr(text_of(&b, "hostile.h"), "const float *int_;"));
+    cr_expect(strstr(bare_text_of(&b, "hostile.h"), "const float *a_b;"));
+    cr_expect(strstr(bare_text_of(&b, "hostile.h"), "const float *a_b_2;"));
+    cr_expect(strstr(bare_text_of(&b, "hostile.h"), "const float *int_;"));
     cr_expect_eq(run(&b, "hostile", inputs, outputs), 0);
     cr_expect(y[0] == -89 && y[1] == -178, "%g %g", y[0], y[1]);
-    end(&b);
+    bare_end(&b);
 }
 
 // An input and a constant as outputs are copied; special values of constants survive.
@@ -212,7 +188,7 @@ Test(bare, outputs_that_nothing_computes_are_copied) {
         "  %m = constant() {value = i32[1] (-2147483648)}\n"
         "  return %x, %f, %i, %d, %b, %m\n"
         "}\n";
-    built b = build(text, "copies");
+    bare_built b = build(text, "copies");
     int64_t x[2] = {-1, INT64_MAX}, got_x[2], got_i[2];
     float f[4];
     double d[2];
@@ -226,18 +202,18 @@ Test(bare, outputs_that_nothing_computes_are_copied) {
     cr_expect(got_i[0] == INT64_MIN && got_i[1] == INT64_MAX);
     cr_expect(d[0] == 0.1 && d[1] == -1e-310);
     cr_expect(bools[0] == 1 && bools[1] == 0 && m[0] == INT32_MIN);
-    end(&b);
+    bare_end(&b);
 }
 
 Test(bare, a_missing_pointer_is_an_error_and_nothing_is_done) {
-    built b =
+    bare_built b =
         build("module \"m\"\ngraph @main(%x: f32[2]) {\n  %y = neg(%x)\n  return %y\n}\n", "neg");
     float y[2] = {7, 7};
     const void *inputs[] = {NULL};
     void *outputs[] = {y};
     cr_expect_eq(run(&b, "neg", inputs, outputs), 1);
     cr_expect(y[0] == 7 && y[1] == 7);
-    end(&b);
+    bare_end(&b);
 }
 
 // ---- what is refused ----------------------------------------------------------------------------
@@ -286,12 +262,12 @@ Test(bare, values_that_do_not_fit_the_memory_are_refused_with_what_they_need) {
 }
 
 Test(bare, no_session_opens_sources) {
-    built b = build(chain, "chain");
+    bare_built b = build(chain, "chain");
     berth_session *session = NULL;
     assert_fails(berth_session_open(berth_allocator_system(), b.program, NULL, &session),
                  BERTH_UNSUPPORTED, "executor \"aot\"");
     cr_expect_null(session);
-    end(&b);
+    bare_end(&b);
 }
 
 // ---- the folder ---------------------------------------------------------------------------------
@@ -306,7 +282,7 @@ static int files_in(const char *folder) {
 }
 
 Test(bare, the_folder_is_written_whole_or_not_at_all) {
-    built b = build(chain, "chain");
+    bare_built b = build(chain, "chain");
     char folder[64], path[128], other[160];
     make_folder(folder);
     snprintf(path, sizeof(path), "%s/out", folder);
@@ -336,11 +312,11 @@ Test(bare, the_folder_is_written_whole_or_not_at_all) {
     unlink(path);
     assert_fails(berth_bare_write(b.program, &options, other), BERTH_ALREADY_EXISTS, "own");
     remove_tree(folder);
-    end(&b);
+    bare_end(&b);
 }
 
 Test(bare, make_and_cmake_build_the_example) {
-    built b =
+    bare_built b =
         build("module \"m\"\ngraph @main(%x: f32[2]) {\n  %y = neg(%x)\n  return %y\n}\n", "neg");
     static const float x[2] = {1, -2};
     char folder[64], path[128], *out = NULL;
@@ -357,7 +333,7 @@ Test(bare, make_and_cmake_build_the_example) {
     cr_assert_eq(size, sizeof(x));
     cr_expect(((float *)(void *)out)[0] == -1 && ((float *)(void *)out)[1] == 2);
     remove_tree(folder);
-    end(&b);
+    bare_end(&b);
 }
 
 // ---- a trained model ----------------------------------------------------------------------------
@@ -370,7 +346,7 @@ Test(bare, digits_are_recognised) {
                                          .target_options = {.runtime = "bare"},
                                          .import = {.default_batch = 1}};
     assert_ok(berth_model_load("examples/digits/digits.onnx", &model_options, &model));
-    built b = {0};
+    bare_built b = {0};
     assert_ok(berth_arena_create(berth_allocator_system(), &b.arena));
     berth_bare_options options = {.name = "digits", .memory = berth_model_memory(model)};
     assert_ok(berth_bare_print(berth_model_program(model), &options, b.arena, &b.files, &b.count));
@@ -400,7 +376,7 @@ Test(bare, digits_are_recognised) {
     }
     cr_expect(right * 10 >= count * 9, "%d of %d", (int)right, (int)count);
     remove_tree(folder);
-    end(&b);
+    bare_end(&b);
     berth_model_destroy(model);
 }
 
@@ -443,7 +419,7 @@ static const char two_models[] =
 // Both compute what two products of the matrices give, in one array of the size of the larger one, and
 // have no static memory of their own.
 Test(bare, models_share_one_array) {
-    built a = build(chain, "a"), b = build(chain, "b");
+    bare_built a = build(chain, "a"), b = build(chain, "b");
     char folder[64], path[128];
     make_folder(folder);
     write_files(folder, a.files, a.count);
@@ -457,6 +433,6 @@ Test(bare, models_share_one_array) {
         folder);
     shell("cd %s && gcc " BARE_WARNINGS " -O2 -c a.c && nm a.o | grep -i ' b '", folder);
     remove_tree(folder);
-    end(&a);
-    end(&b);
+    bare_end(&a);
+    bare_end(&b);
 }

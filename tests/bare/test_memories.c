@@ -25,14 +25,6 @@ enum {
     B_MOVED_BYTES = 64 * 4 + 64 * 4
 };
 
-typedef struct built {
-    berth_arena *arena;
-    const berth_program *program;
-    const berth_memory_report *memory;
-    const berth_bare_file *files;
-    uint32_t count;
-} built;
-
 // A board with an SRAM of its own and another memory beside it, of such a bandwidth.
 static const char *board(char target[512], unsigned own_bytes, const char *name,
                          unsigned other_bytes, const char *bandwidth) {
@@ -47,37 +39,17 @@ static const char *board(char target[512], unsigned own_bytes, const char *name,
     return target;
 }
 
-static berth_status try_text(built *b, const char *text, const char *target) {
-    berth_module *module = NULL;
-    assert_ok(berth_arena_create(berth_allocator_system(), &b->arena));
-    assert_ok(berth_module_parse(b->arena, text, strlen(text), "test", &module));
-    BERTH_TRY(bare_compile(module, target, false, &b->program, &b->memory));
-    berth_bare_options options = {.name = "m", .memory = b->memory};
-    return berth_bare_print(b->program, &options, b->arena, &b->files, &b->count);
+static berth_status try_build(bare_built *b, const char *target) {
+    return bare_build(b, windows, target, "m");
 }
 
-static berth_status try_build(built *b, const char *target) {
-    return try_text(b, windows, target);
-}
-
-static built build(const char *target) {
-    built b = {0};
+static bare_built build(const char *target) {
+    bare_built b = {0};
     assert_ok(try_build(&b, target));
     return b;
 }
 
-static void end(built *b) {
-    berth_arena_destroy(b->arena);
-}
-
-static const char *text_of(const built *b, const char *name) {
-    for (uint32_t i = 0; i < b->count; ++i)
-        if (strcmp(b->files[i].name, name) == 0) return b->files[i].text;
-    cr_assert_fail("no file %s", name);
-    return NULL;
-}
-
-static const berth_memory_share *share_of(const built *b, const char *memory) {
+static const berth_memory_share *share_of(const bare_built *b, const char *memory) {
     for (uint32_t i = 0; i < b->memory->share_count; ++i)
         if (strcmp(b->memory->shares[i].memory, memory) == 0) return &b->memory->shares[i];
     cr_assert_fail("no memory %s", memory);
@@ -85,8 +57,8 @@ static const berth_memory_share *share_of(const built *b, const char *memory) {
 }
 
 // Checks which bytes lie in and are moved in each memory.
-static void check_shares(const built *b, uint64_t own_bytes, double own_moved, uint64_t other_bytes,
-                         double other_moved, const char *other) {
+static void check_shares(const bare_built *b, uint64_t own_bytes, double own_moved,
+                         uint64_t other_bytes, double other_moved, const char *other) {
     uint64_t own = 0, others = 0;
     for (uint32_t i = 0; i < b->program->pool_count; ++i) {
         const berth_program_pool *pool = &b->program->pools[i];
@@ -104,9 +76,9 @@ static void check_shares(const built *b, uint64_t own_bytes, double own_moved, u
 
 Test(bare_memories, what_moves_most_for_its_size_is_in_the_fast_memory) {
     char target[512];
-    built b = build(board(target, 4096, "dtcm", A_BYTES, "8e8"));
+    bare_built b = build(board(target, 4096, "dtcm", A_BYTES, "8e8"));
     check_shares(&b, B_BYTES, B_MOVED_BYTES, A_BYTES, A_MOVED_BYTES, "dtcm");
-    const char *header = text_of(&b, "m.h"), *code = text_of(&b, "m.c");
+    const char *header = bare_text_of(&b, "m.h"), *code = bare_text_of(&b, "m.c");
     cr_expect(strstr(header, "#define M_ARENA_BYTES 256\n"), "%s", header);
     cr_expect(strstr(header, "#define M_ARENA_DTCM_BYTES 400\n"), "%s", header);
     cr_expect(strstr(header, "#define M_MEMORY_BYTES 256\n"), "%s", header);
@@ -115,14 +87,14 @@ Test(bare_memories, what_moves_most_for_its_size_is_in_the_fast_memory) {
     cr_expect(strstr(header, "84.1 % in \"dtcm\", 15.9 % in \"sram\""), "%s", header);
     cr_expect(strstr(code, "static M_IN_DTCM_ATTRIBUTE m_arena_dtcm_memory m_arena_dtcm;"));
     cr_expect(strstr(code, "static M_RAM_ATTRIBUTE m_arena_memory m_arena;"));
-    end(&b);
+    bare_end(&b);
     // One byte less: only the other value has room there.
     b = build(board(target, 4096, "dtcm", A_BYTES - 1, "8e8"));
     check_shares(&b, A_BYTES, A_MOVED_BYTES, B_BYTES, B_MOVED_BYTES, "dtcm");
-    end(&b);
+    bare_end(&b);
     b = build(board(target, 4096, "dtcm", 4096, "8e8"));
     check_shares(&b, 0, 0, A_BYTES + B_BYTES, A_MOVED_BYTES + B_MOVED_BYTES, "dtcm");
-    end(&b);
+    bare_end(&b);
 }
 
 // Windows that are clipped at the borders: 28 x 28 of the 30 x 30 elements that 10 x 10 of them have are inside.
@@ -135,49 +107,49 @@ Test(bare_memories, clipped_windows_count_as_what_they_read) {
                                  "  return %c\n"
                                  "}\n";
     char target[512];
-    built b = {0};
-    assert_ok(try_text(&b, padded, board(target, 4096, "dtcm", 400, "8e8")));
+    bare_built b = {0};
+    assert_ok(bare_build(&b, padded, board(target, 4096, "dtcm", 400, "8e8"), "m"));
     double moved = share_of(&b, "dtcm")->moved_bytes;
     cr_expect(moved >= 400 + 28 * 28 * 4 && moved <= 400 + 30 * 30 * 4, "%g", moved);
     cr_expect_eq(share_of(&b, "sram")->moved_bytes, 400 + 400);
-    end(&b);
+    bare_end(&b);
 }
 
 // External memory takes what has no room in the board's own, and of that what moves least.
 Test(bare_memories, a_slow_memory_holds_what_does_not_fit) {
     char target[512];
-    built b = build(board(target, 4096, "external", 1 << 20, "1e7"));
+    bare_built b = build(board(target, 4096, "external", 1 << 20, "1e7"));
     check_shares(&b, A_BYTES + B_BYTES, A_MOVED_BYTES + B_MOVED_BYTES, 0, 0, "external");
-    end(&b);
+    bare_end(&b);
     // Inputs and outputs are in the board's own memory (every one from a multiple of 8 on).
     unsigned fixed = INPUT_BYTES + OUTPUT_BYTES;
     b = build(board(target, fixed + A_BYTES, "external", 1 << 20, "1e7"));
     check_shares(&b, A_BYTES, A_MOVED_BYTES, B_BYTES, B_MOVED_BYTES, "external");
-    end(&b);
+    bare_end(&b);
     b = build(board(target, fixed, "external", 1 << 20, "1e7"));
     check_shares(&b, 0, 0, A_BYTES + B_BYTES, A_MOVED_BYTES + B_MOVED_BYTES, "external");
-    end(&b);
+    bare_end(&b);
 }
 
 Test(bare_memories, equally_fast_memories_are_used_where_the_own_one_is_full) {
     char target[512];
-    built b = build(board(target, 4096, "sram2", 4096, "1e8"));
+    bare_built b = build(board(target, 4096, "sram2", 4096, "1e8"));
     check_shares(&b, A_BYTES + B_BYTES, A_MOVED_BYTES + B_MOVED_BYTES, 0, 0, "sram2");
-    end(&b);
+    bare_end(&b);
 }
 
 Test(bare_memories, what_fits_no_memory_is_refused_with_the_least_that_would_do) {
     char target[512];
-    built b = {0};
+    bare_built b = {0};
     // The larger value fits the other memory, so that the smaller one alone is in the own one.
     unsigned least = INPUT_BYTES + OUTPUT_BYTES + B_BYTES;
     char expected[64];
     snprintf(expected, sizeof(expected), "(%u bytes)", least);
     assert_fails(try_build(&b, board(target, least - 1, "dtcm", A_BYTES, "8e8")),
                  BERTH_OUT_OF_MEMORY, expected);
-    end(&b);
+    bare_end(&b);
     b = build(board(target, least, "dtcm", A_BYTES, "8e8"));
-    end(&b);
+    bare_end(&b);
 }
 
 // Names of memories that C does not take, and two that are one in C.
@@ -191,7 +163,7 @@ Test(bare_memories, hostile_names_of_memories_stay_names) {
         "{\"name\": \"A.1\", \"capacity_bytes\": 400, \"bandwidth_bytes_per_s\": 1e9, "
         "\"latency_ns\": 0, \"reached_by\": [\"mcu\"]}]}";
     char folder[64];
-    built b = build(text);
+    bare_built b = build(text);
     make_folder(folder);
     write_files(folder, b.files, b.count);
     shell("cd %s && gcc " BARE_WARNINGS
@@ -199,5 +171,5 @@ Test(bare_memories, hostile_names_of_memories_stay_names) {
           "nm m.o | grep -q 'U one' && nm m.o | grep -q 'U two' && ! nm m.o | grep -i ' [bd] '",
           folder);
     remove_tree(folder);
-    end(&b);
+    bare_end(&b);
 }
