@@ -68,7 +68,7 @@ typedef enum berth_pool_usage {
 // hand over).
 typedef struct berth_program_pool {
     uint32_t device;
-    const char *scope;  // memory scope: "global"
+    const char *scope;  // memory scope: "global"; in plain C a further memory's name: "dtcm"
     berth_pool_usage usage;
     uint64_t size_bytes;
     uint32_t alignment_bytes;
