@@ -90,6 +90,14 @@ while read -r count file; do
   [ "$count" -gt 800 ] && say "$file has $count lines; 600 is the aim, 800 the limit"
 done < <(git ls-files '*.c' '*.h' | xargs wc -l)
 
+# What is not text is test data or the example's; an archive or a package that a download left has no place here.
+while read -r file; do
+  case "$file" in
+  examples/digits/* | tests/fuzz/corpus/* | tests/*.onnx | tests/*.pb) ;;
+  *) say "$file: a file that is not text; keep it out of the tree" ;;
+  esac
+done < <(git ls-files --eol | awk -F'\t' '/^i\/-text/ { print $2 }')
+
 # Formatting.
 if command -v clang-format >/dev/null; then
   unformatted=$(git ls-files '*.c' '*.h' | xargs clang-format --dry-run 2>&1 | grep -oE '^[^: ]+\.[ch]:[0-9]+' | cut -d: -f1 | sort -u)
