@@ -165,23 +165,33 @@ static berth_expr vector_binary(vectorizer *v, berth_expr_node node) {
     return v->failed ? 0 : berth_tfn_binary(v->fn, (berth_binary)node.op, a, b);
 }
 
-// `load` is made wherever `id` is computed.
-static bool loads_same(const berth_tfn *fn, berth_expr id, berth_expr load) {
+// `part` is computed wherever `id` is.
+static bool computes(const berth_tfn *fn, berth_expr id, berth_expr part) {
     const berth_expr_node *node = &fn->exprs.data[id];
-    if (!id || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
-        node->kind == BERTH_EXPR_VAR)
+    if (!id) return false;
+    if (berth_tfn_expr_equal(fn, id, part)) return true;
+    if (node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
+        node->kind == BERTH_EXPR_VAR || node->kind == BERTH_EXPR_LOAD)
         return false;
-    if (node->kind == BERTH_EXPR_LOAD) return berth_tfn_expr_equal(fn, id, load);
-    if (node->kind == BERTH_EXPR_SELECT) return loads_same(fn, node->a, load);
-    return loads_same(fn, node->a, load) || loads_same(fn, node->b, load) ||
-           loads_same(fn, node->c, load);
+    if (node->kind == BERTH_EXPR_SELECT) return computes(fn, node->a, part);
+    return computes(fn, node->a, part) || computes(fn, node->b, part) ||
+           computes(fn, node->c, part);
 }
 
-// A branch that loads nothing, or one element that the condition has loaded already: it may be
-// computed where it is not taken.
+// A branch that loads nothing but what the condition has loaded already: it may be computed where it
+// is not taken.
 static bool is_free_branch(const berth_tfn *fn, berth_expr branch, berth_expr condition) {
-    if (!has_loads(fn, branch)) return true;
-    return fn->exprs.data[branch].kind == BERTH_EXPR_LOAD && loads_same(fn, condition, branch);
+    if (!has_loads(fn, branch) || computes(fn, condition, branch)) return true;
+    const berth_expr_node *node = &fn->exprs.data[branch];
+    switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_UNARY:
+    case BERTH_EXPR_BINARY:
+    case BERTH_EXPR_FMA:
+    case BERTH_EXPR_CAST:
+        return is_free_branch(fn, node->a, condition) && is_free_branch(fn, node->b, condition) &&
+               is_free_branch(fn, node->c, condition);
+    default: return false;
+    }
 }
 
 static berth_expr vector_select(vectorizer *v, berth_expr_node node) {

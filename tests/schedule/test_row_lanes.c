@@ -1,33 +1,46 @@
 // Loops along rows in vectors: under the interpreter they compute what the plain loops compute, and
 // how many vectors they sum in is what the length of the row allows.
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/schedule/opencl_run.h"
 
-// Sums of rows of `height` x `width`.
-static bench_case row_sums(int height, int width) {
+// Rows of `height` x `width`, each brought to one number: from `first`, by `next`.
+static bench_case rows(int height, int width, const char *first, const char *next) {
     char text[1024];
     snprintf(text, sizeof(text),
              "module \"m\"\n"
              "tensor @f(%%x: f32[3,%d,%d] in, %%y: f32[3] out) {\n"
              "  parallel %%i in 3 {\n"
              "    register %%acc: f32[]\n"
-             "    %%acc[] = 0:f32\n"
+             "    %%acc[] = %s\n"
              "    for %%h in %d { for %%w in %d {\n"
-             "      %%acc[] = %%acc[] + %%x[%%i, %%h, %%w]\n"
+             "      %%acc[] = %s\n"
              "    } }\n"
              "    %%y[%%i] = %%acc[]\n"
              "  }\n}\n",
-             height, width, height, width);
+             height, width, first, height, width, next);
     return support_case_parse(text);
 }
 
-// Vectors of so many lanes that the scheduled rows are summed in on `target`; 0 = none.
-static int64_t vectors_on(const char *target, int lanes, int height, int width) {
-    bench_case c = row_sums(height, width);
-    support_fill(&c, 5);
+// Registers of so many lanes that a function makes.
+static int64_t registers_of(const berth_tfn *fn, berth_stmt id, int lanes) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (node->kind == BERTH_STMT_ALLOC) {
+        const berth_buf_info *info = &fn->bufs.data[node->buf];
+        return info->scope == BERTH_SCOPE_REGISTER && info->lanes == lanes ? info->dims[0] : 0;
+    }
+    if (node->kind == BERTH_STMT_FOR) return registers_of(fn, node->body, lanes);
+    int64_t all = 0;
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        all += registers_of(fn, fn->lists.data[node->first + i], lanes);
+    return all;
+}
+
+// Vectors of so many lanes that a case's rows are taken in once it is scheduled for `target`; 0 = none.
+static int64_t vectors_in(bench_case c, const char *target, int lanes) {
     berth_status status = support_interpret(&c);
     cr_assert(!status, "%s", berth_status_message(status));
     float *plain = c.buffers[1];
@@ -38,16 +51,18 @@ static int64_t vectors_on(const char *target, int lanes, int height, int width) 
         status = run ? opencl_run(&c) : support_interpret(&c);
         cr_assert(!status, "%s", berth_status_message(status));
         double difference = support_difference(c.buffers[1], plain, 3);
-        cr_expect(difference < 1e-5, "%d x %d on %s, run %d, differs by %g", height, width, target,
-                  run, difference);
+        cr_expect(difference < 1e-5, "%s, run %d, differs by %g", target, run, difference);
     }
-    int64_t vectors = 0;
-    for (uint32_t b = 0; b < c.fn->bufs.count; ++b) {
-        const berth_buf_info *info = &c.fn->bufs.data[b];
-        if (info->scope == BERTH_SCOPE_REGISTER && info->lanes == lanes) vectors += info->dims[0];
-    }
+    int64_t vectors = registers_of(c.fn, c.fn->body, lanes);
     support_case_destroy(&c);
     return vectors;
+}
+
+// The same of sums of rows of `height` x `width`.
+static int64_t vectors_on(const char *target, int lanes, int height, int width) {
+    bench_case c = rows(height, width, "0:f32", "%acc[] + %x[%i, %h, %w]");
+    support_fill(&c, 5);
+    return vectors_in(c, target, lanes);
 }
 
 static int64_t vectors_of(int height, int width) {
@@ -75,6 +90,24 @@ Test(row_lanes, rows_of_work_items_on_cores) {
     cr_expect_eq(vectors_on("opencl -subgroup_size=1 -vector_bits=256", 8, 7, 9), 1);
     cr_expect_eq(vectors_on("opencl -subgroup_size=1 -vector_bits=256", 16, 8, 16), 0);
     cr_expect_eq(vectors_on("opencl -subgroup_size=32 -vector_bits=512", 16, 8, 16), 0);
+}
+
+// What stands twice in the text of a choice is loaded once: both sides may be computed in every lane. A
+// window's maximum asks so whether what it takes is NaN, which it leaves out. The third of these has a
+// side that loads what its condition has not: that may lie outside of its buffer.
+Test(row_lanes, choices_whose_sides_are_loaded_anyway) {
+    const char *target = "cpu -vector_bits=256";
+    const char *next[] = {
+        "max(%acc[], select(is_nan(%x[%i, %h, %w] * 2.5:f32), -inf:f32, %x[%i, %h, %w] * 2.5:f32))",
+        "%acc[] + select(%x[%i, %h, %w] < 0:f32, exp(%x[%i, %h, %w]) - 1:f32, %x[%i, %h, %w])",
+        "%acc[] + select(%x[%i, 0, 0] * %x[%i, %h, %w] < 0:f32, 1:f32, %x[0, %h, %w])"};
+    for (int i = 0; i < 3; ++i) {
+        bench_case c = rows(8, 9, i == 0 ? "-inf:f32" : "0:f32", next[i]);
+        support_fill(&c, 5);
+        if (i == 0) ((float *)c.buffers[0])[7] = NAN;
+        int64_t vectors = vectors_in(c, target, 8);
+        cr_expect_eq(vectors, i < 2 ? 4 : 0, "form %d: %d vectors", i, (int)vectors);
+    }
 }
 
 // Serial loops around the statement that makes the first register of eight floats; -1 = none does.
