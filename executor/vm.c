@@ -20,6 +20,13 @@ typedef struct frame {
 static berth_status run_function(const frame *caller, const berth_vm_function *function,
                                  berth_vm_value *const *arguments, berth_vm_value **results);
 
+// All NULL. Until the machine's lists go back to where they were.
+static berth_vm_value **make_list(const berth_vm_machine *machine, size_t count) {
+    berth_vm_value **list = berth_bump_take(machine->lists, count * sizeof(*list));
+    for (size_t i = 0; list && i < count; ++i) list[i] = NULL;
+    return list;
+}
+
 static void set(const frame *f, uint32_t index, berth_vm_value *value) {
     berth_vm_value_release(f->registers[index]);
     f->registers[index] = value;
@@ -46,12 +53,12 @@ typedef berth_status (*piece_runner)(void *user, uint32_t index, berth_vm_value 
 // Operands: index, outputs, inputs. The lists are gathered, and the results set at the end: an output
 // may be an input's register.
 static berth_status with_lists(frame *f, const berth_vm_piece *piece, piece_runner run) {
-    berth_allocator allocator = f->machine->allocator;
+    const berth_bump_mark mark = berth_bump_at(f->machine->lists);
     uint32_t output_count = f->at[1];
     const uint32_t *outputs = f->at + 2, *inputs = outputs + output_count + 1;
     uint32_t input_count = outputs[output_count];
     size_t count = (size_t)input_count + output_count + 1;
-    berth_vm_value **values = berth_calloc(allocator, count, sizeof(*values));
+    berth_vm_value **values = make_list(f->machine, count);
     if (!values) return berth_status_oom();
     berth_status status = BERTH_OK;
     for (uint32_t i = 0; i < input_count && !status; ++i)
@@ -62,7 +69,7 @@ static berth_status with_lists(frame *f, const berth_vm_piece *piece, piece_runn
         status = run_function(f, &f->program->functions[f->at[0]], values, values + input_count);
     for (uint32_t i = 0; i < output_count && !status; ++i)
         set(f, outputs[i], values[input_count + i]);
-    berth_free(allocator, values, count * sizeof(*values));
+    berth_bump_back(f->machine->lists, mark);
     if (!status || !piece) return status;
     return berth_status_prefix(status, "%s (%s)", piece->name, piece->op);
 }
@@ -288,15 +295,14 @@ static berth_status run_function(const frame *caller, const berth_vm_function *f
     if (f.depth > BERTH_VM_MAX_CALL_DEPTH)
         return berth_status_make(BERTH_OUT_OF_RANGE, "calls are nested more than %d deep at @%s",
                                  BERTH_VM_MAX_CALL_DEPTH, function->name);
-    berth_allocator allocator = f.machine->allocator;
-    size_t count = (size_t)function->register_count + 1;
-    f.registers = berth_calloc(allocator, count, sizeof(*f.registers));
+    const berth_bump_mark mark = berth_bump_at(f.machine->lists);
+    f.registers = make_list(f.machine, function->register_count);
     if (!f.registers) return berth_status_oom();
     for (uint32_t i = 0; i < function->parameter_count; ++i)
         if (arguments[i]) f.registers[i] = berth_vm_value_retain(arguments[i]);
     berth_status status = interpret(&f);
     for (uint32_t i = 0; i < function->register_count; ++i) set(&f, i, NULL);
-    berth_free(allocator, f.registers, count * sizeof(*f.registers));
+    berth_bump_back(f.machine->lists, mark);
     for (uint32_t i = 0; i < function->result_count && status; ++i) {
         berth_vm_value_release(results[i]);
         results[i] = NULL;
@@ -309,5 +315,10 @@ berth_status berth_vm_run(berth_vm_machine *machine, const berth_vm_program *pro
     machine->instructions = machine->segments = machine->host_operations = 0;
     for (uint32_t i = 0; i < program->output_count; ++i) outputs[i] = NULL;
     frame root = {.machine = machine, .program = program};
-    return run_function(&root, &program->functions[0], inputs, outputs);
+    berth_bump own = {.allocator = machine->allocator}, *given = machine->lists;
+    if (!given) machine->lists = &own;
+    berth_status status = run_function(&root, &program->functions[0], inputs, outputs);
+    machine->lists = given;
+    berth_bump_close(&own);
+    return status;
 }

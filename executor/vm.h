@@ -13,11 +13,14 @@
 #include "base/atomics.h"
 #include "executor/session.h"
 #include "executor/vm_place.h"
+#include "memory/bump.h"
 
 #define BERTH_VM_MAX_CALL_DEPTH 64
 
 typedef struct berth_vm_machine {
     berth_allocator allocator;  // of all values
+    berth_bump
+        *lists;  // of what lasts as long as a call of the byte code; NULL: lists of the run's own
     void *user;
     // Compute a segment, or an operation on the host: one new value (a reference for the machine) per
     // output. An input is NULL where the operand is left out. Inputs may be looked at until the call
@@ -66,6 +69,7 @@ typedef struct berth_vm_piece_call {
     const berth_vm_piece *piece;
     const berth_vm_watch *watch;
     const berth_tensor *inputs;
+    berth_allocator allocator;  // of the outputs
     // (optional) Of the same inputs, for outputs that continue them and for programs with inputs and outputs in
     // memory of devices; `dense`: what stands for them (NULL: themselves).
     berth_vm_value *const *values, *const *dense;
@@ -82,7 +86,8 @@ BERTH_MUST_USE berth_status berth_vm_piece_run(berth_session *session, const ber
                                                const berth_vm_piece_call *call,
                                                berth_vm_value **outputs);
 // New values with copies of these tensors. Errors: OUT_OF_MEMORY; no output is left then.
-BERTH_MUST_USE berth_status berth_vm_piece_give(const berth_tensor *tensors, uint32_t count,
+BERTH_MUST_USE berth_status berth_vm_piece_give(berth_allocator allocator,
+                                                const berth_tensor *tensors, uint32_t count,
                                                 berth_vm_value **outputs);
 
 #endif  // BERTH_EXECUTOR_VM_H_

@@ -128,7 +128,7 @@ static berth_status continue_input(const piece_run *r, uint32_t output, berth_vm
 static berth_status make_output(const piece_run *r, uint32_t i, berth_vm_value **out) {
     const berth_tensor *made = berth_session_output(r->session, i);
     const berth_vm_memory memory = memory_of(r, &r->program->outputs[i]);
-    berth_allocator allocator = berth_allocator_system();
+    const berth_allocator allocator = r->call.allocator;
     if (r->program->outputs[i].continues)
         BERTH_TRY(continue_input(r, i, out));
     else if (memory.device)
@@ -188,12 +188,12 @@ berth_status berth_vm_piece_run(berth_session *session, const berth_program *pro
     return BERTH_OK;
 }
 
-berth_status berth_vm_piece_give(const berth_tensor *tensors, uint32_t count,
-                                 berth_vm_value **outputs) {
+berth_status berth_vm_piece_give(berth_allocator allocator, const berth_tensor *tensors,
+                                 uint32_t count, berth_vm_value **outputs) {
     berth_status status = BERTH_OK;
     for (uint32_t i = 0; i < count; ++i) outputs[i] = NULL;
     for (uint32_t i = 0; i < count && !status; ++i)
-        status = berth_vm_value_copy(berth_allocator_system(), &tensors[i], &outputs[i]);
+        status = berth_vm_value_copy(allocator, &tensors[i], &outputs[i]);
     if (status) release_all(outputs, count);
     return status;
 }

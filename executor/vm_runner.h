@@ -8,6 +8,7 @@
 #define BERTH_EXECUTOR_VM_RUNNER_H_
 
 #include "executor/vm.h"
+#include "memory/pool.h"
 
 typedef struct berth_vm_runner berth_vm_runner;
 
@@ -53,6 +54,8 @@ void berth_vm_runner_watch(berth_vm_runner *runner, berth_vm_watch watch);
 // Ends a run under way on another thread, or the next one. Thread-safe.
 void berth_vm_runner_cancel(berth_vm_runner *runner);
 
+// What values lie in: its limit and what it holds. Lives with the runner.
+berth_pool *berth_vm_runner_pool(const berth_vm_runner *runner);
 // Lives with the runner, and tells of its last run.
 const berth_vm_runner_report *berth_vm_runner_get_report(const berth_vm_runner *runner);
 

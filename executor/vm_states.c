@@ -8,11 +8,13 @@ static size_t bytes_of(const berth_vm_program *program) {
     return ((size_t)program->input_count + 1) * 2 * sizeof(berth_vm_value *);
 }
 
-berth_status berth_vm_states_open(const berth_vm_program *program, berth_vm_states *out_states) {
+berth_status berth_vm_states_open(const berth_vm_program *program, berth_allocator allocator,
+                                  berth_vm_states *out_states) {
     out_states->held = berth_calloc(berth_allocator_system(), 1, bytes_of(program));
     if (!out_states->held) return berth_status_oom();
     out_states->fed = out_states->held + program->input_count;
     out_states->program = program;
+    out_states->allocator = allocator;
     return BERTH_OK;
 }
 
@@ -31,15 +33,15 @@ void berth_vm_states_close(berth_vm_states *states) {
 }
 
 // Left out where its dimensions have no bounds.
-static berth_status make_first(const berth_vm_port *port, berth_vm_value **out_value) {
+static berth_status make_first(const berth_vm_port *port, berth_allocator allocator,
+                               berth_vm_value **out_value) {
     int64_t dims[BERTH_MAX_RANK];
     if (!port->state) return BERTH_OK;
     for (int d = 0; d < port->rank; ++d) {
         dims[d] = port->dims[d] >= 0 ? port->dims[d] : port->least[d];
         if (port->dims[d] < 0 && !port->most[d]) return BERTH_OK;
     }
-    BERTH_TRY(
-        berth_vm_value_tensor(berth_allocator_system(), port->dtype, port->rank, dims, out_value));
+    BERTH_TRY(berth_vm_value_tensor(allocator, port->dtype, port->rank, dims, out_value));
     size_t size_bytes = berth_tensor_size_bytes(&(*out_value)->tensor);
     if (size_bytes) memset((*out_value)->tensor.data, 0, size_bytes);
     return BERTH_OK;
@@ -49,7 +51,7 @@ berth_status berth_vm_states_feed(berth_vm_states *states, berth_vm_value *const
     const berth_vm_program *program = states->program;
     for (uint32_t i = 0; i < program->input_count; ++i) {
         if (!inputs[i] && !states->held[i])
-            BERTH_TRY(make_first(&program->inputs[i], &states->held[i]));
+            BERTH_TRY(make_first(&program->inputs[i], states->allocator, &states->held[i]));
         states->fed[i] = inputs[i] ? inputs[i] : states->held[i];
         if (!states->fed[i])
             return berth_status_make(BERTH_INVALID_ARGUMENT,

@@ -10,11 +10,13 @@ typedef struct berth_vm_states {
     const berth_vm_program *program;  // outlives them
     berth_vm_value **held;            // per input: NULL where there is none yet
     berth_vm_value **fed;             // per input, of the run under way: borrowed
+    berth_allocator allocator;        // of the first ones
 } berth_vm_states;
 
 // Errors: OUT_OF_MEMORY.
 // `*out_states` is all zero before, and after an error.
 BERTH_MUST_USE berth_status berth_vm_states_open(const berth_vm_program *program,
+                                                 berth_allocator allocator,
                                                  berth_vm_states *out_states);
 void berth_vm_states_close(berth_vm_states *states);
 

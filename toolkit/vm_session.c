@@ -10,6 +10,7 @@
 #include "compiler/vm/vm.h"
 #include "executor/open_devices.h"
 #include "executor/session.h"
+#include "executor/vm_heap.h"
 #include "ir/eval.h"
 #include "toolkit/module_file.h"
 #include "toolkit/verify.h"
@@ -38,6 +39,7 @@ struct berth_vm_session {
     uint32_t most_kept;
     uint64_t most_kept_bytes;
     berth_open_devices devices;
+    berth_vm_heap heap;
     berth_vm_report report;
     const berth_vm_piece *on_host;  // the first that ran there and is no arithmetic; or NULL
     bool several_sizes;             // kernels serve several sizes from a segment's first shape on
@@ -216,8 +218,11 @@ static berth_status run_tensors(void *user, uint32_t index, const berth_tensor *
     const berth_vm_piece piece = {.name = name_at(s, index),
                                   .op = op_at(s, index),
                                   .input_count = segment_at(s, index)->input_count};
-    const berth_vm_piece_call call = {
-        .piece = &piece, .watch = &s->watch, .inputs = inputs, .room = c->room};
+    const berth_vm_piece_call call = {.piece = &piece,
+                                      .watch = &s->watch,
+                                      .inputs = inputs,
+                                      .allocator = berth_pool_allocator(s->heap.pool),
+                                      .room = c->room};
     return berth_vm_piece_run(c->session, c->program, &call, outputs);
 }
 
@@ -225,13 +230,13 @@ static berth_status run_segment(void *user, uint32_t index, berth_vm_value *cons
                                 berth_vm_value **outputs) {
     berth_vm_session *s = user;
     uint32_t count = s->code.segments[index].input_count;
-    berth_tensor *tensors =
-        berth_calloc(berth_allocator_system(), (size_t)count + 1, sizeof(*tensors));
+    const berth_bump_mark mark = berth_bump_at(&s->heap.lists);
+    berth_tensor *tensors = berth_bump_take(&s->heap.lists, count * sizeof(*tensors));
     if (!tensors) return berth_status_oom();
     berth_status status =
         berth_vm_piece_tensors(&s->code.program->segments[index], inputs, tensors);
     if (!status) status = run_tensors(s, index, tensors, outputs);
-    berth_free(berth_allocator_system(), tensors, ((size_t)count + 1) * sizeof(*tensors));
+    berth_bump_back(&s->heap.lists, mark);
     return status;
 }
 
@@ -253,7 +258,8 @@ static berth_status compute_on_host(void *user) {
         berth_arena_new_array(job->arena, berth_tensor, piece->output_count + 1);
     BERTH_TRY(berth_vm_piece_tensors(piece, job->inputs, inputs));
     BERTH_TRY(berth_eval_op(s->module, held->function, held->op, inputs, outputs, job->arena));
-    return berth_vm_piece_give(outputs, piece->output_count, job->outputs);
+    return berth_vm_piece_give(berth_pool_allocator(s->heap.pool), outputs, piece->output_count,
+                               job->outputs);
 }
 
 static berth_status run_host(void *user, uint32_t operation, berth_vm_value *const *inputs,
@@ -361,6 +367,7 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
     session->devices.arena = session->arena;
     session->devices.thread_count = thread_count;
     job->session = session;
+    if (!status) status = berth_vm_heap_open(&session->heap);
     if (!status) status = berth_generic_kernels_create(allocator, &session->generic_kernels);
     if (!status) status = berth_packed_store_create(allocator, &session->packed_store);
     if (!status) status = load(job);
@@ -424,6 +431,7 @@ void berth_vm_session_close(berth_vm_session *session) {
     berth_vm_runner_close(session->runner);
     berth_model_destroy(session->model);
     berth_vm_kept_clear(&session->kept);
+    berth_vm_heap_close(&session->heap);
     berth_open_devices_close(&session->devices);
     berth_packed_store_destroy(session->packed_store);
     berth_generic_kernels_destroy(session->generic_kernels);
@@ -468,7 +476,8 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
     BERTH_TRY(berth_vm_check_inputs(program, inputs));
     if (session->has_relations) BERTH_TRY(berth_vm_check_relations(session->module, inputs));
     berth_vm_traffic traffic = {0};
-    berth_vm_machine machine = {.allocator = berth_allocator_system(),
+    berth_vm_machine machine = {.allocator = berth_pool_allocator(session->heap.pool),
+                                .lists = &session->heap.lists,
                                 .traffic = &traffic,
                                 .user = session,
                                 .run_segment = run_segment,
@@ -482,7 +491,11 @@ berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *con
     session->report.host_operations = machine.host_operations;
     if (!status) session->report.run_count++;
     atomic_store(&session->cancelled, 0);
-    return status;
+    return berth_vm_heap_end_run(&session->heap, status);
+}
+
+berth_pool *berth_vm_session_pool(const berth_vm_session *session) {
+    return session->runner ? berth_vm_runner_pool(session->runner) : session->heap.pool;
 }
 
 void berth_vm_session_wait(berth_vm_session *session) {

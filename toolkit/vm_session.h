@@ -69,6 +69,8 @@ const berth_vm_body *berth_vm_session_body(const berth_vm_session *session);
 BERTH_MUST_USE berth_status berth_vm_session_run(berth_vm_session *session,
                                                  berth_vm_value *const *inputs,
                                                  berth_vm_value **outputs);
+// What values lie in: its limit and what it holds. Lives with the session.
+berth_pool *berth_vm_session_pool(const berth_vm_session *session);
 // Until nothing is compiled beside the runs any more: what later runs need is there then, if it will ever be.
 void berth_vm_session_wait(berth_vm_session *session);
 // What runs a program: of a file, or of a model with states; else NULL. The session's.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/str.h"
 #include "tools/cli_compiler.h"
 #include "tools/commands.h"
@@ -25,6 +26,7 @@ typedef struct run_command {
     uint64_t repeat, warmup, seed;
     berth_cli_words device_words;
     uint32_t threads;
+    uint64_t value_memory;  // bytes; 0 = any
     bool profile;
 } run_command;
 
@@ -52,6 +54,7 @@ enum {
     key_profile,
     key_device_options,
     key_share,
+    key_value_memory,
     key_state
 };
 
@@ -76,6 +79,10 @@ static const struct argp_option options[] = {
     {"state", key_state, "INPUT=OUTPUT", 0,
      BERTH_CLI_STATE
      ". Each run goes on from the one before; of a program file, those that it was built with",
+     0},
+    {"value-memory", key_value_memory, "BYTES", 0,
+     "Most memory (also 512K, 64MiB) that values of a run take from the system where shapes or "
+     "control flow are the run's: what loops carry, sequences, results (default: any)",
      0},
     {"seed", key_seed, "N", 0, "Seed of the random inputs (default 1)", 0},
     {"share-workspace", key_share, NULL, 0,
@@ -124,6 +131,11 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_seed: command->seed = berth_cli_number(state, "--seed", arg, 0, UINT64_MAX); return 0;
     case key_threads:
         command->threads = (uint32_t)berth_cli_number(state, "--threads", arg, 1, 1024);
+        return 0;
+    case key_value_memory:
+        if (!berth_parse_bytes(arg, &command->value_memory) || command->value_memory == 0)
+            berth_cli_wrong_usage(state, "--value-memory \"%s\": not a number of bytes from 1",
+                                  arg);
         return 0;
     case key_trace: command->trace = arg; return 0;
     case key_profile: command->profile = true; return 0;
@@ -376,7 +388,8 @@ static berth_status run_by_vm(run_state *s) {
                        .repeat = command->repeat,
                        .warmup = command->warmup,
                        .seed = command->seed,
-                       .threads = command->threads};
+                       .threads = command->threads,
+                       .value_memory = command->value_memory};
     return berth_run_with_vm(&vm);
 }
 

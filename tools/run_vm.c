@@ -22,6 +22,7 @@ typedef struct vm_run {
     int64_t start_ns;           // of the run in progress
     int64_t own_ns;             // that recording took of it
     int64_t compile_ns;         // in all timed runs
+    uint64_t untimed_count;     // blocks of values before the timed runs
     berth_status heard;         // the first failure of recording
 } vm_run;
 
@@ -179,6 +180,9 @@ static berth_status run_all(vm_run *r) {
         berth_dynamic_listen(r->model, hear, r);
     }
     for (uint64_t i = 0; i < options->warmup; ++i) BERTH_TRY(run_once(r, &warm_ms));
+    berth_dynamic_memory memory;
+    BERTH_TRY(berth_dynamic_get_memory(r->model, &memory, sizeof(memory)));
+    r->untimed_count = memory.allocation_count;
     r->is_timed = true;
     for (uint64_t i = 0; i < options->repeat; ++i) BERTH_TRY(run_once(r, &r->latency_ms[i]));
     berth_latency_sort(r->latency_ms, options->repeat);
@@ -194,6 +198,32 @@ static double rest_ms(const vm_run *r) {
     const double runs = (double)r->profile.run_count;
     return (double)(r->profile.run_ns - r->compile_ns) / 1e6 / runs -
            berth_run_profile_busy_ms(&r->profile);
+}
+
+static double blocks_per_run(const vm_run *r, const berth_dynamic_memory *memory) {
+    return (double)(memory->allocation_count - r->untimed_count) / (double)r->options->repeat;
+}
+
+static berth_status print_memory(const vm_run *r) {
+    berth_dynamic_memory memory;
+    BERTH_TRY(berth_dynamic_get_memory(r->model, &memory, sizeof(memory)));
+    berth_cli_print(
+        "profile: values had at most %llu bytes at a time, in %llu bytes that were taken from "
+        "the system (%llu times); %.4g blocks of them per run\n",
+        (unsigned long long)memory.most_live_bytes, (unsigned long long)memory.most_reserved_bytes,
+        (unsigned long long)memory.system_count, blocks_per_run(r, &memory));
+    return BERTH_OK;
+}
+
+static berth_status memory_json(const vm_run *r, json_t **out_json) {
+    berth_dynamic_memory memory;
+    BERTH_TRY(berth_dynamic_get_memory(r->model, &memory, sizeof(memory)));
+    *out_json =
+        json_pack("{s:I, s:I, s:I, s:I, s:f}", "limit_bytes", (json_int_t)memory.limit_bytes,
+                  "most_live_bytes", (json_int_t)memory.most_live_bytes, "most_reserved_bytes",
+                  (json_int_t)memory.most_reserved_bytes, "system_count",
+                  (json_int_t)memory.system_count, "blocks_per_run", blocks_per_run(r, &memory));
+    return BERTH_OK;
 }
 
 static void print_profile(vm_run *r) {
@@ -220,7 +250,10 @@ static berth_status print_text(vm_run *r) {
                     (unsigned long long)report.segment_runs,
                     (unsigned long long)report.host_operations,
                     (unsigned long long)report.host_data_operations);
-    if (r->options->profile) print_profile(r);
+    if (r->options->profile) {
+        print_profile(r);
+        BERTH_TRY(print_memory(r));
+    }
     if (berth_program_file_is(r->options->cli->model)) {
         berth_cli_print("compiled: nothing, the program has %u kernels\n", report.kernel_count);
         return BERTH_OK;
@@ -254,6 +287,9 @@ static berth_status print_json(vm_run *r) {
                   "executor", "vm", "latency_ms", latency, "runs", (json_int_t)r->options->repeat,
                   "outputs", outputs, "vm", vm);
     if (r->options->profile) {
+        json_t *memory = NULL;
+        BERTH_TRY(memory_json(r, &memory));
+        json_object_set_new(vm, "values", memory);
         json_object_set_new(vm, "compile_ms_per_run",
                             json_real((double)r->compile_ns / 1e6 / (double)r->profile.run_count));
         json_object_set_new(vm, "runtime_ms_per_run", json_real(rest_ms(r)));
@@ -280,6 +316,7 @@ berth_status berth_run_with_vm(const berth_run_vm *options) {
     vm_run r = {.options = options, .arena = options->cli->arena};
     BERTH_TRY(berth_compiler_load_dynamic_file(options->compiler, options->cli->model,
                                                options->threads, &r.model));
+    berth_dynamic_limit_memory(r.model, options->value_memory);
     berth_status status = berth_dynamic_follow(r.model, options->compiler);
     if (!status) status = run_session(&r);
     berth_run_profile_close(&r.profile);

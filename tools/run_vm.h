@@ -14,6 +14,7 @@ typedef struct berth_run_vm {
     bool profile;
     uint64_t repeat, warmup, seed;
     uint32_t threads;
+    uint64_t value_memory;  // of values, in bytes; 0 = any
 } berth_run_vm;
 
 // Runs the model and prints its results. Errors: those of <berth/dynamic.h>; INVALID_ARGUMENT an

@@ -40,7 +40,12 @@ static berth_vm_runner *runner(void *state) {
     return berth_vm_session_runner(model->session);
 }
 
-static const berth_api__dynamic_ops ops = {run, cancel, destroy, runner, watch};
+static berth_pool *pool(void *state) {
+    const compiled_model *model = state;
+    return berth_vm_session_pool(model->session);
+}
+
+static const berth_api__dynamic_ops ops = {run, cancel, destroy, runner, watch, pool};
 
 // ---- loading ------------------------------------------------------------------------------------
 

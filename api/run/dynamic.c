@@ -1,6 +1,8 @@
 // Models of the virtual machine (<berth/dynamic.h>).
 #include "api/run/dynamic.h"
 
+#include <string.h>
+
 #include "api/run/program.h"
 
 struct berth_results {
@@ -61,10 +63,15 @@ static void watch_loaded(void *state, berth_vm_watch watch) {
     berth_vm_runner_watch(held->runner, watch);
 }
 
+static berth_pool *pool_of_loaded(void *state) {
+    const loaded *held = state;
+    return berth_vm_runner_pool(held->runner);
+}
+
 berth_status berth_program_load_dynamic(berth_program *program, uint32_t thread_count,
                                         berth_dynamic **out_dynamic) {
-    static const berth_api__dynamic_ops ops = {run_loaded, cancel_loaded, destroy_loaded,
-                                               runner_of_loaded, watch_loaded};
+    static const berth_api__dynamic_ops ops = {run_loaded,       cancel_loaded, destroy_loaded,
+                                               runner_of_loaded, watch_loaded,  pool_of_loaded};
     const berth_vm_runner_options options = {.thread_count = thread_count};
     *out_dynamic = NULL;
     loaded *held = berth_calloc(berth_allocator_system(), 1, sizeof(*held));
@@ -101,12 +108,13 @@ const char *berth_dynamic_output_name(const berth_dynamic *dynamic, uint32_t ind
 
 static berth_status bind_inputs(const berth_dynamic *dynamic, const berth_tensor *inputs,
                                 uint32_t count, berth_vm_value **values) {
+    const berth_allocator allocator = berth_pool_allocator(dynamic->ops->pool(dynamic->state));
     for (uint32_t i = 0; i < count; ++i) {
         bool left_out = inputs[i].dtype == BERTH_DTYPE_NONE && !inputs[i].data;
         if (dynamic->keeper && left_out) continue;
         BERTH_TRY(berth_status_prefix(berth_tensor_check(&inputs[i]), "input \"%s\"",
                                       berth_dynamic_input_name(dynamic, i)));
-        BERTH_TRY(berth_vm_value_borrow(berth_allocator_system(), &inputs[i], &values[i]));
+        BERTH_TRY(berth_vm_value_borrow(allocator, &inputs[i], &values[i]));
     }
     return BERTH_OK;
 }
@@ -190,6 +198,27 @@ berth_status berth_dynamic_get_state(const berth_dynamic *dynamic, uint32_t inde
 
 uint64_t berth_dynamic_copied_bytes(const berth_dynamic *dynamic) {
     return dynamic->keeper ? berth_vm_runner_get_report(dynamic->keeper)->copied_bytes : 0;
+}
+
+// ---- memory of values ---------------------------------------------------------------------------
+
+berth_status berth_dynamic_get_memory(const berth_dynamic *dynamic,
+                                      berth_dynamic_memory *out_memory, size_t size_bytes) {
+    berth_pool_facts facts;
+    berth_pool_get_facts(dynamic->ops->pool(dynamic->state), &facts);
+    const berth_dynamic_memory memory = {
+        facts.limit_bytes,     facts.reserved_bytes, facts.most_reserved_bytes, facts.live_bytes,
+        facts.most_live_bytes, facts.live_count,     facts.allocation_count,    facts.system_count};
+    if (size_bytes < sizeof(memory.limit_bytes) || size_bytes > sizeof(memory))
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "memory has %zu bytes in this version, not %zu", sizeof(memory),
+                                 size_bytes);
+    memcpy(out_memory, &memory, size_bytes);
+    return BERTH_OK;
+}
+
+void berth_dynamic_limit_memory(berth_dynamic *dynamic, uint64_t limit_bytes) {
+    berth_pool_set_limit(dynamic->ops->pool(dynamic->state), limit_bytes);
 }
 
 void berth_dynamic_listen(berth_dynamic *dynamic, berth_piece_listener listener, void *user) {

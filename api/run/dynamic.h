@@ -13,6 +13,7 @@ typedef struct berth_api__dynamic_ops {
     void (*destroy)(void *state);
     berth_vm_runner *(*runner)(void *state);  // that of a program; NULL = it is none
     void (*watch)(void *state, berth_vm_watch watch);
+    berth_pool *(*pool)(void *state);  // that values lie in
 } berth_api__dynamic_ops;
 
 struct berth_dynamic {

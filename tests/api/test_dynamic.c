@@ -153,6 +153,53 @@ Test(dynamic, results_outlive_the_model_and_the_inputs) {
     berth_results_free(results);
 }
 
+// Values lie in memory that is kept: a run like the one before asks the system for none. Results hold theirs
+// until they are freed.
+Test(dynamic, memory_of_values_is_kept_and_counted) {
+    enum { length = 100000 };
+    static float x[length];
+    berth_dynamic *dynamic = load_doubling();
+    berth_dynamic_memory first, second, last;
+    berth_results *results = run(dynamic, x, length, 6);
+    assert_ok(berth_dynamic_get_memory(dynamic, &first, sizeof(first)));
+    // The last value, the copy of x, and the constant are the results' now. Of the values that the loop
+    // carried, two were there at a time.
+    cr_assert_geq(first.live_bytes, 2 * sizeof(x));
+    cr_assert_lt(first.live_bytes, 3 * sizeof(x));
+    cr_assert_geq(first.live_count, 3);
+    cr_assert_lt(first.most_live_bytes, 4 * sizeof(x));
+    berth_results_free(results);
+    assert_ok(berth_dynamic_get_memory(dynamic, &second, sizeof(second)));
+    cr_assert_eq(second.live_bytes, 0);
+    cr_assert_eq(second.live_count, 0);
+    for (int i = 0; i < 20; ++i) berth_results_free(run(dynamic, x, length, 6));
+    assert_ok(berth_dynamic_get_memory(dynamic, &last, sizeof(last)));
+    cr_assert_eq(last.system_count, first.system_count, "no more memory was asked for");
+    cr_assert_eq(last.reserved_bytes, second.reserved_bytes);
+    cr_assert_eq(last.allocation_count, 21 * first.allocation_count);
+    cr_assert_eq(last.limit_bytes, 0);
+    assert_fails(berth_dynamic_get_memory(dynamic, &last, 4), BERTH_INVALID_ARGUMENT, "not 4");
+    berth_dynamic_destroy(dynamic);
+}
+
+Test(dynamic, memory_of_values_has_a_limit) {
+    enum { length = 500000 };
+    static float x[length];
+    berth_dynamic *dynamic = load_doubling();
+    int64_t times = 2;
+    const berth_tensor inputs[2] = {{BERTH_DTYPE_F32, 1, {length}, x},
+                                    {BERTH_DTYPE_I64, 0, {0}, &times}};
+    berth_results *results = NULL;
+    berth_dynamic_limit_memory(dynamic, 3 << 20);  // a value and a half
+    assert_fails(berth_dynamic_run(dynamic, inputs, 2, &results), BERTH_OUT_OF_MEMORY,
+                 "limit of 3145728 bytes");
+    cr_assert_null(results);
+    berth_results_free(run(dynamic, x, 1000, 2));  // less fits
+    berth_dynamic_limit_memory(dynamic, 0);
+    berth_results_free(run(dynamic, x, length, 2));
+    berth_dynamic_destroy(dynamic);
+}
+
 Test(dynamic, what_goes_wrong_is_said) {
     berth_dynamic *dynamic = load_doubling();
     berth_results *results = NULL;

@@ -348,6 +348,39 @@ Test(vm_command, rounds_of_a_loop_are_profiled) {
     clean_built(&b);
 }
 
+// Values of a run: what they need is said, and more than is allowed is refused, and says what was.
+Test(vm_command, memory_of_values_is_shown_and_limited) {
+    built b;
+    const result *r = build(&b, doubling, "");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    write_npy(&b, "x", "<f4", "(4,)", (const float[]){1, -2, 3, 4}, 4 * sizeof(float));
+    write_npy(&b, "n", "<i8", "()", (const int64_t[]){3}, sizeof(int64_t));
+    char command[512];
+    snprintf(command, sizeof(command), "run %s --input x=%s/x.npy --input n=%s/n.npy", b.file,
+             b.f.path, b.f.path);
+    char more[640];
+    snprintf(more, sizeof(more), "%s --profile --repeat 5 --value-memory 1MiB --format=json",
+             command);
+    json_t *json = berth_run_json(more);
+    const json_t *values = json_object_get(json_object_get(json, "vm"), "values");
+    cr_assert_eq(json_integer_value(json_object_get(values, "limit_bytes")), 1 << 20);
+    // A round makes at least the next value and the next count.
+    cr_assert_geq(json_number_value(json_object_get(values, "blocks_per_run")), 2 * 3);
+    const json_int_t live = json_integer_value(json_object_get(values, "most_live_bytes"));
+    cr_assert_gt(live, (json_int_t)(4 * sizeof(float)));
+    cr_assert_leq(live, json_integer_value(json_object_get(values, "most_reserved_bytes")));
+    json_decref(json);
+    snprintf(more, sizeof(more), "%s --profile", command);
+    r = berth_run(more);
+    cr_assert_not_null(strstr(r->out, "profile: values had at most"), "%s", r->out);
+    snprintf(more, sizeof(more), "%s --value-memory 2K", command);
+    berth_run_fails(more, 1, "need more memory than their limit of 2048 bytes");
+    snprintf(more, sizeof(more), "%s --value-memory none", command);
+    berth_run_fails(more, 2, "--value-memory");
+    clean_npy(&b);
+    clean_built(&b);
+}
+
 // What the host computes stands in a profile, too; and what no program can be made of is measured as it runs.
 Test(vm_command, what_only_a_session_runs_is_profiled_and_measured) {
     folder f;
