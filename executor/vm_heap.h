@@ -15,15 +15,14 @@
 typedef struct berth_vm_heap {
     berth_pool *pool;
     berth_bump lists;
-    uint64_t refused_count;  // by the pool's limit, before the run in progress
 } berth_vm_heap;
 
 // Errors: OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_vm_heap_open(berth_vm_heap *heap);
 void berth_vm_heap_close(berth_vm_heap *heap);  // all zero is fine
 
-// After a run: what runs do not need goes back to the system. Takes the run's status and returns it; OUT_OF_MEMORY
-// says which limit refused it, if that was it.
+// After a run: what runs do not need goes back to the system. Takes the run's status and gives it back
+// (berth_pool_say_refusal).
 BERTH_MUST_USE berth_status berth_vm_heap_end_run(berth_vm_heap *heap, berth_status status);
 
 #endif  // BERTH_EXECUTOR_VM_HEAP_H_

@@ -24,6 +24,7 @@ struct berth_pool {
     small_block *free[class_count];  // blocks that were given back
     uint64_t small_count;            // live ones
     berth_tlsf large;
+    uint64_t said_count;             // of refused blocks, by berth_pool_say_refusal
     uint64_t run_bytes, runs_bytes;  // most live bytes: of the run in progress, of those before it
     berth_pool_facts facts;
 };
@@ -208,6 +209,20 @@ void berth_pool_end_run(berth_pool *pool) {
     pool->run_bytes = pool->facts.live_bytes;
     drop_empty_regions(pool, 2 * pool->runs_bytes + LEAST_REGION_BYTES);
     pthread_mutex_unlock(&pool->lock);
+}
+
+berth_status berth_pool_say_refusal(berth_pool *pool, berth_status status) {
+    berth_pool_facts facts;
+    berth_pool_get_facts(pool, &facts);
+    const bool refused = facts.limit_bytes && facts.refused_count > pool->said_count;
+    pool->said_count = facts.refused_count;
+    if (!refused || berth_status_code(status) != BERTH_OUT_OF_MEMORY) return status;
+    berth_status_free(status);
+    return berth_status_make(
+        BERTH_OUT_OF_MEMORY,
+        "the values of the run need more memory than their limit of %llu bytes: there was no "
+        "room for one of %llu bytes. Raise the limit, or give smaller inputs",
+        (unsigned long long)facts.limit_bytes, (unsigned long long)facts.refused_bytes);
 }
 
 void berth_pool_get_facts(berth_pool *pool, berth_pool_facts *out_facts) {

@@ -42,6 +42,9 @@ void berth_pool_set_limit(berth_pool *pool, uint64_t limit_bytes);
 // Gives regions without a block back to the system, where more is reserved than twice what the last runs had live at
 // a time. What they had counts an eighth less with each run.
 void berth_pool_end_run(berth_pool *pool);
+// Takes the status of what used the pool and gives it back: OUT_OF_MEMORY says which limit refused a block, if one
+// did since the last call.
+BERTH_MUST_USE berth_status berth_pool_say_refusal(berth_pool *pool, berth_status status);
 void berth_pool_get_facts(berth_pool *pool, berth_pool_facts *out_facts);
 
 #endif  // BERTH_MEMORY_POOL_H_

@@ -159,6 +159,7 @@ berth_status berth_dynamic_run(berth_dynamic *dynamic, const berth_tensor *input
     berth_status status = make_results(berth_dynamic_output_count(dynamic), &results);
     if (!status) status = run(dynamic, inputs, input_count, results);
     if (!status) status = own_values(results);
+    status = berth_pool_say_refusal(dynamic->ops->pool(dynamic->state), status);
     if (status)
         berth_results_free(results);
     else
