@@ -37,7 +37,7 @@ static const char part1[] =
     "#endif\n"
     "#define BERTH_FN static inline __attribute__((always_inline, unused))\n"
     "#define BERTH_HAS_F64 1\n"
-    "#define BERTH_OWN_SINE 1\n"
+    "#define BERTH_OWN_CIRCLE 1\n"
     "/* gcc folds vector loads into every use; an empty asm keeps them in a register. */\n"
     "#define BERTH_KEEP_2(v) ((void)0)\n"
     "#define BERTH_KEEP_4(v) ((void)0)\n"
@@ -126,6 +126,11 @@ static const char part2[] =
     "#endif\n";
 
 static const char part3[] =
+    "#define BERTH_LIBRARY(OP, S, T, F) BERTH_FN T berth_##OP##_##S(T a) { return __builtin_##OP##F(a); }\n"
+    "#define BERTH_CIRCLE(S, T, F) \\\n"
+    "BERTH_LIBRARY(tan, S, T, F) BERTH_LIBRARY(asin, S, T, F) BERTH_LIBRARY(acos, S, T, F) BERTH_LIBRARY(atan, S, T, F) \\\n"
+    "BERTH_LIBRARY(sinh, S, T, F) BERTH_LIBRARY(cosh, S, T, F) BERTH_LIBRARY(asinh, S, T, F) BERTH_LIBRARY(acosh, S, T, F) \\\n"
+    "BERTH_LIBRARY(atanh, S, T, F)\n"
     "#define BERTH_FLOAT(S, T, F) \\\n"
     "BERTH_FN T berth_min_##S(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; } \\\n"
     "BERTH_FN T berth_max_##S(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; } \\\n"
@@ -139,27 +144,20 @@ static const char part3[] =
     "BERTH_FN T berth_trunc_##S(T a) { return __builtin_trunc##F(a); } \\\n"
     "BERTH_FN T berth_sqrt_##S(T a) { return __builtin_sqrt##F(a); } \\\n"
     "BERTH_FN T berth_rsqrt_##S(T a) { return (T)1 / __builtin_sqrt##F(a); } \\\n"
-    "BERTH_FN T berth_tan_##S(T a) { return __builtin_tan##F(a); } \\\n"
-    "BERTH_FN T berth_asin_##S(T a) { return __builtin_asin##F(a); } \\\n"
-    "BERTH_FN T berth_acos_##S(T a) { return __builtin_acos##F(a); } \\\n"
-    "BERTH_FN T berth_atan_##S(T a) { return __builtin_atan##F(a); } \\\n"
-    "BERTH_FN T berth_sinh_##S(T a) { return __builtin_sinh##F(a); } \\\n"
-    "BERTH_FN T berth_cosh_##S(T a) { return __builtin_cosh##F(a); } \\\n"
-    "BERTH_FN T berth_asinh_##S(T a) { return __builtin_asinh##F(a); } \\\n"
-    "BERTH_FN T berth_acosh_##S(T a) { return __builtin_acosh##F(a); } \\\n"
-    "BERTH_FN T berth_atanh_##S(T a) { return __builtin_atanh##F(a); } \\\n"
     "BERTH_FN T berth_pow_##S(T a, T b) { return __builtin_pow##F(a, b); } \\\n"
     "BERTH_FN T berth_mod_##S(T a, T b) { return __builtin_fmod##F(a, b); } \\\n"
     "BERTH_FN T berth_atan2_##S(T a, T b) { return __builtin_atan2##F(a, b); } \\\n"
     "BERTH_FN int berth_is_nan_##S(T a) { return a != a; } \\\n"
     "BERTH_FN int berth_is_inf_##S(T a) { return __builtin_fabs##F(a) == (T)BERTH_INF_F32; }\n"
     "BERTH_FLOAT(f32, float, f)\n"
-    "#ifndef BERTH_OWN_SINE\n"
+    "#ifndef BERTH_OWN_CIRCLE\n"
+    "BERTH_CIRCLE(f32, float, f)\n"
     "BERTH_FN float berth_sin_f32(float a) { return __builtin_sinf(a); }\n"
     "BERTH_FN float berth_cos_f32(float a) { return __builtin_cosf(a); }\n"
     "#endif\n"
     "#ifdef BERTH_HAS_F64\n"
     "BERTH_FLOAT(f64, double, )\n"
+    "BERTH_CIRCLE(f64, double, )\n"
     "BERTH_FN double berth_sin_f64(double a) { return __builtin_sin(a); }\n"
     "BERTH_FN double berth_cos_f64(double a) { return __builtin_cos(a); }\n"
     "#endif\n";
@@ -317,16 +315,19 @@ static const char part_turn[] =
     "    cosine = cosine * s * s - 0.5f * s + 1.0f;\n"
     "    uint32_t bits = berth_bits_of_float(q & 1 ? cosine : sine);\n"
     "    return berth_float_of_bits(bits ^ ((uint32_t)q & 2u) << 30); }\n"
-    "BERTH_FN float berth_sin_f32(float x) { return BERTH_IS_NEAR(x) ? berth_turn_f32(x, 0) : __builtin_sinf(x); }\n"
-    "BERTH_FN float berth_cos_f32(float x) { return BERTH_IS_NEAR(x) ? berth_turn_f32(x, 1) : __builtin_cosf(x); }\n"
-    "#define BERTH_TURN(OP, F, TURN, N) \\\n"
+    "BERTH_FN float berth_near_sin_f32(float x) { return berth_turn_f32(x, 0); }\n"
+    "BERTH_FN float berth_near_cos_f32(float x) { return berth_turn_f32(x, 1); }\n"
+    "#define BERTH_TURN_ONE(OP) \\\n"
+    "BERTH_FN float berth_##OP##_f32(float x) { return BERTH_IS_NEAR(x) ? berth_near_##OP##_f32(x) : __builtin_##OP##f(x); }\n"
+    "BERTH_TURN_ONE(sin) BERTH_TURN_ONE(cos)\n"
+    "#define BERTH_TURN(OP, N) \\\n"
     "BERTH_FN berth_f32x##N berth_##OP##_f32x##N(berth_f32x##N x) { \\\n"
     "    union { berth_f32x##N v; float at[N]; } u = {.v = x}, w; \\\n"
     "    int far = 0; \\\n"
-    "    for (int i = 0; i < N; ++i) w.at[i] = berth_turn_f32(u.at[i], TURN); \\\n"
+    "    for (int i = 0; i < N; ++i) w.at[i] = berth_near_##OP##_f32(u.at[i]); \\\n"
     "    for (int i = 0; i < N; ++i) far |= !BERTH_IS_NEAR(u.at[i]); \\\n"
     "    if (__builtin_expect(far, 0)) \\\n"
-    "        for (int i = 0; i < N; ++i) w.at[i] = BERTH_IS_NEAR(u.at[i]) ? w.at[i] : F(u.at[i]); \\\n"
+    "        for (int i = 0; i < N; ++i) w.at[i] = BERTH_IS_NEAR(u.at[i]) ? w.at[i] : __builtin_##OP##f(u.at[i]); \\\n"
     "    return w.v; }\n";
 
 static const char part6[] =
@@ -469,7 +470,9 @@ static const char part_vectors[] =
     "BERTH_F16_##N BERTH_HALF(bf16, N) \\\n"
     "BERTH_EACH(abs, N) BERTH_EACH(sign, N) BERTH_EACH(floor, N) BERTH_EACH(ceil, N) BERTH_EACH(round, N) \\\n"
     "BERTH_EACH(trunc, N) BERTH_EACH(sqrt, N) BERTH_EACH(rsqrt, N) BERTH_EACH(log, N) \\\n"
-    "BERTH_EXP_##N BERTH_TURN(sin, __builtin_sinf, 0, N) BERTH_TURN(cos, __builtin_cosf, 1, N) BERTH_EACH2(pow, N)\n";
+    "BERTH_EACH(atan, N) BERTH_EACH(asin, N) BERTH_EACH(acos, N) BERTH_EACH(sinh, N) BERTH_EACH(cosh, N) \\\n"
+    "BERTH_EACH(asinh, N) BERTH_EACH(acosh, N) BERTH_EACH(atanh, N) \\\n"
+    "BERTH_EXP_##N BERTH_TURN(sin, N) BERTH_TURN(cos, N) BERTH_TURN(tan, N) BERTH_EACH2(pow, N)\n";
 
 // Integers of 8 and 16 bits: masks and casts go through vectors of i32. gcc takes conversions that
 // change the size of elements by four apart; BERTH_FAST_<to>_<from>_<lanes> names what to use there.
@@ -579,6 +582,8 @@ void berth_c_preamble(berth_strbuf *out) {
     berth_c_preamble_bits(out);
     berth_c_preamble_shared(out);
     berth_strbuf_add(out, part_turn);
+    berth_strbuf_add(out, berth_c_preamble_circle);
+    berth_strbuf_add(out, berth_c_preamble_hyperbola);
     berth_strbuf_add(out, berth_c_preamble_exp);
     berth_strbuf_add(out, part6);
     berth_strbuf_add(out, part7);

@@ -16,6 +16,10 @@ void berth_c_preamble_bits(berth_strbuf *out);
 // c_preamble_exp.c: BERTH_EXP_N, which define exp, tanh, sigmoid and erf of vectors; part of
 // berth_c_preamble.
 extern const char berth_c_preamble_exp[];
+// c_preamble_circle.c: tangent, arc functions, hyperbolic functions and their inverses of f32; parts of
+// berth_c_preamble.
+extern const char berth_c_preamble_circle[];
+extern const char berth_c_preamble_hyperbola[];
 // cuda_preamble.c: all that generated CUDA C needs.
 void berth_cuda_preamble(berth_strbuf *out);
 

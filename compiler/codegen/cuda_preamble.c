@@ -117,6 +117,9 @@ static const char lanes[] =
     "BERTH_EACH(round, f32, N) BERTH_EACH(trunc, f32, N) BERTH_EACH(sqrt, f32, N) BERTH_EACH(rsqrt, f32, N) \\\n"
     "BERTH_EACH(exp, f32, N) BERTH_EACH(log, f32, N) BERTH_EACH(tanh, f32, N) BERTH_EACH(sin, f32, N) \\\n"
     "BERTH_EACH(cos, f32, N) BERTH_EACH(sigmoid, f32, N) BERTH_EACH(erf, f32, N) \\\n"
+    "BERTH_EACH(tan, f32, N) BERTH_EACH(asin, f32, N) BERTH_EACH(acos, f32, N) BERTH_EACH(atan, f32, N) \\\n"
+    "BERTH_EACH(sinh, f32, N) BERTH_EACH(cosh, f32, N) BERTH_EACH(asinh, f32, N) BERTH_EACH(acosh, f32, N) \\\n"
+    "BERTH_EACH(atanh, f32, N) \\\n"
     "BERTH_HALF(f16, N) BERTH_HALF(bf16, N)\n"
     "BERTH_VECTORS(2)\nBERTH_VECTORS(4)\nBERTH_VECTORS(8)\nBERTH_VECTORS(16)\n";
 

@@ -44,6 +44,7 @@ static const char head[] =
     "#define __builtin_exp exp\n#define __builtin_log log\n#define __builtin_tanh tanh\n#define __builtin_erf erf\n";
 
 static const char vectors[] =
+    "#define BERTH_EACH(OP, N) BERTH_FN berth_f32x##N berth_##OP##_f32x##N(berth_f32x##N a) { return OP(a); }\n"
     "#define BERTH_VECTORS(N) \\\n"
     "typedef float##N berth_f32x##N; \\\n"
     "typedef int##N berth_i32x##N; \\\n"
@@ -73,6 +74,8 @@ static const char vectors[] =
     "BERTH_FN berth_f32x##N berth_tanh_f32x##N(berth_f32x##N a) { return tanh(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_sin_f32x##N(berth_f32x##N a) { return sin(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_cos_f32x##N(berth_f32x##N a) { return cos(a); } \\\n"
+    "BERTH_EACH(tan, N) BERTH_EACH(asin, N) BERTH_EACH(acos, N) BERTH_EACH(atan, N) BERTH_EACH(sinh, N) BERTH_EACH(cosh, N) \\\n"
+    "BERTH_EACH(asinh, N) BERTH_EACH(acosh, N) BERTH_EACH(atanh, N) \\\n"
     "BERTH_FN berth_f32x##N berth_sigmoid_f32x##N(berth_f32x##N a) { return 1.0f / (1.0f + exp(-a)); } \\\n"
     "BERTH_FN berth_f32x##N berth_erf_f32x##N(berth_f32x##N a) { return erf(a); } \\\n"
     "BERTH_FN berth_f32x##N berth_pow_f32x##N(berth_f32x##N a, berth_f32x##N b) { return pow(a, b); }\n"

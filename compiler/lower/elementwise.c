@@ -200,6 +200,22 @@ berth_expr berth_lower__binary(berth_lower *c, const berth_op *op, uint32_t outp
     return berth_tfn_binary(c->fn, binary_op(c, op), a, b);
 }
 
+static bool is_one(const berth_type *type) {
+    for (int d = 0; d < type->rank; ++d)
+        if (type->dims[d] != 1) return false;
+    return true;
+}
+
+// An exponent that only the run knows is most often 2 or 3: a product, then. It is the same for all
+// elements, so that compilers ask once, before the loop.
+static berth_expr small_powers(berth_lower *c, berth_expr x, berth_expr exponent,
+                               berth_expr power) {
+    berth_dtype t = dtype_of(c, exponent);
+    berth_expr square = x_mul(c, x, x);
+    berth_expr cube = x_select(c, x_eq(c, exponent, num(c, t, 3)), x_mul(c, square, x), power);
+    return x_select(c, x_eq(c, exponent, num(c, t, 2)), square, cube);
+}
+
 berth_expr berth_lower__pow(berth_lower *c, const berth_op *op, uint32_t output,
                             const berth_expr *at) {
     (void)output;
@@ -213,8 +229,11 @@ berth_expr berth_lower__pow(berth_lower *c, const berth_op *op, uint32_t output,
     if (known && value == 1) return base;
     if (known && value == 2) return x_mul(c, base, base);
     if (known && value == 0.5 && berth_dtype_is_float(t)) return x_unary(c, BERTH_UNARY_SQRT, base);
-    if (berth_dtype_is_float(t) || !berth_dtype_is_float(dtype_of(c, exponent)))
-        return x_pow(c, base, x_cast(c, t, exponent));
+    if (berth_dtype_is_float(t) || !berth_dtype_is_float(dtype_of(c, exponent))) {
+        berth_expr power = x_pow(c, base, x_cast(c, t, exponent));
+        bool one = !known && berth_dtype_is_float(t) && is_one(in_type(c, op, 1));
+        return one ? small_powers(c, base, exponent, power) : power;
+    }
     berth_dtype wide = dtype_of(c, exponent);  // integer base, float exponent
     return x_cast(c, t, x_pow(c, x_cast(c, wide, base), exponent));
 }

@@ -69,6 +69,9 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
 // Scheduled loops over stores, with the places in memory that data gives (rows of a gather) read once
 // before the innermost loop where it does not change them. policy_cpu_places.c
 berth_stmt berth_cpu__places_once(berth_tfn *fn, berth_stmt nest);
+// Scheduled loops over stores, with the choices by data that the innermost loop does not change made once
+// before it. policy_cpu_ask.c
+berth_stmt berth_cpu__ask_once(berth_tfn *fn, berth_stmt nest);
 // Elementwise nests that read along another loop than they write: blocks transposed in registers;
 // 0 when the nest is none, or the target has no instructions for it. policy_cpu_transpose.c
 berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,

@@ -441,7 +441,8 @@ bool berth_cpu__is_function(berth_unary op) {
     case BERTH_UNARY_SIGMOID:
     case BERTH_UNARY_ERF:
     case BERTH_UNARY_SIN:
-    case BERTH_UNARY_COS: return true;
+    case BERTH_UNARY_COS:
+    case BERTH_UNARY_TAN: return true;
     default: return false;
     }
 }
@@ -580,5 +581,5 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
     berth_nest nest = *plain;
     split_periods(fn, &nest, facts);
     berth_stmt loops = flat(fn, &nest, facts);
-    return loops ? berth_cpu__places_once(fn, loops) : 0;
+    return loops ? berth_cpu__ask_once(fn, berth_cpu__places_once(fn, loops)) : 0;
 }

@@ -137,6 +137,15 @@ static bool unary_has_vectors(berth_unary op, berth_dtype from) {
     case BERTH_UNARY_ERF:
     case BERTH_UNARY_SIN:
     case BERTH_UNARY_COS:
+    case BERTH_UNARY_TAN:
+    case BERTH_UNARY_ASIN:
+    case BERTH_UNARY_ACOS:
+    case BERTH_UNARY_ATAN:
+    case BERTH_UNARY_SINH:
+    case BERTH_UNARY_COSH:
+    case BERTH_UNARY_ASINH:
+    case BERTH_UNARY_ACOSH:
+    case BERTH_UNARY_ATANH:
     case BERTH_UNARY_SIGMOID:
     case BERTH_UNARY_IS_NAN: return true;
     default: return false;
