@@ -12,7 +12,7 @@ CASES = []
 
 class Feed:
     def __init__(self, array):
-        self.array = array
+        self.array = np.asarray(array)
 
 
 def floats(*shape, seed=0):
@@ -35,8 +35,8 @@ def indices(count, extent):
     return Feed(np.random.RandomState(3).randint(0, extent, count).astype(np.int64))
 
 
-def case(name, kind, operands, outputs=1, opset=18, **attrs):
-    """Adds a model of one node `kind`; `operands` in order."""
+def case(name, kind, operands, outputs=1, opset=18, domain='', result=TensorProto.FLOAT, **attrs):
+    """Adds a model of one node `kind`; `operands` in order. `result`: element type of outputs that ONNX's inference cannot tell."""
     def build():
         feeds, initializers, names = {}, [], []
         for i, operand in enumerate(operands):
@@ -46,14 +46,15 @@ def case(name, kind, operands, outputs=1, opset=18, **attrs):
             elif operand is not None:
                 initializers.append(numpy_helper.from_array(np.asarray(operand), 'x%d' % i))
         results = ['y%d' % i for i in range(outputs)]
-        node = helper.make_node(kind, names, results, name=name, **attrs)
+        node = helper.make_node(kind, names, results, name=name, domain=domain, **attrs)
         inputs = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for k, a in feeds.items()]
         graph = helper.make_graph([node], name, inputs, [onnx.ValueInfoProto(name=r) for r in results], initializers)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', opset)], ir_version=8)
+        opsets = [helper.make_opsetid('', opset)] + [helper.make_opsetid(domain, 3 if domain == 'ai.onnx.ml' else 1)] * bool(domain)
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
         typed = onnx.shape_inference.infer_shapes(model, data_prop=True)
         for value in typed.graph.output:
             if not value.type.tensor_type.elem_type:  # inference knows no such operator
-                value.type.tensor_type.elem_type = TensorProto.FLOAT
+                value.type.tensor_type.elem_type = result
             value.type.tensor_type.ClearField('shape')
         return typed, feeds
     CASES.append((name, build))
