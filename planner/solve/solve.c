@@ -116,6 +116,7 @@ static berth_status run_one(berth_place_search *search, berth_arena *scratch, co
 typedef struct auto_row {
     const berth_place_strategy *strategy;
     uint32_t runs;
+    void *kept;             // by the strategy
     double finished_value;  // with this best value it has nothing more to do; NAN = it may have
 } auto_row;
 
@@ -130,8 +131,10 @@ static berth_status run_row(berth_place_search *search, auto_row *row, uint64_t 
                             uint32_t percent) {
     share_budget(search, node_limit, percent);
     search->round = row->runs++;
+    search->kept = row->kept;
     search->finished = false;
     BERTH_TRY(run_strategy(search, row->strategy));
+    row->kept = search->kept;
     row->finished_value = search->finished ? search->best_value : NAN;
     return BERTH_OK;
 }
@@ -159,7 +162,7 @@ static berth_status run_auto(berth_place_search *search) {
     uint64_t node_limit = search->node_limit;
     for (const berth_place_strategy *const *all = berth_place_strategies(); *all; ++all)
         if ((*all)->auto_percent > 0 && (*all)->applies(search->problem, search->options))
-            rows[count++] = (auto_row){*all, 0, NAN};
+            rows[count++] = (auto_row){.strategy = *all, .finished_value = NAN};
     uint64_t before = UINT64_MAX;
     for (bool first = true; search->nodes != before; first = false) {
         before = search->nodes;

@@ -145,12 +145,31 @@ static double literal_cost(const berth_place_problem *p, const berth_solve__late
             bool to = inside >> p->group[p->edge_to[e]] & 1;
             if (p->edge_from[e] != v) continue;
             if (in != to) crosses = true;
-            if ((cut->needs[e] & 1) && in && !to) return INFINITY;
-            if ((cut->needs[e] & 2) && to && !in) return INFINITY;
+            uint8_t needs = cut->needs(cut->needs_user, e);
+            if ((needs & 1) && in && !to) return INFINITY;
+            if ((needs & 2) && to && !in) return INFINITY;
         }
         if (crosses) cost += p->transfer[v * p->kind_count];
     }
     return cost;
+}
+
+static uint8_t listed_needs(const void *user, uint32_t edge) {
+    return ((const uint8_t *)user)[edge];
+}
+
+static void choose_sides(const berth_place_problem *p, berth_solve__latency_cut *cut,
+                         uint8_t *needs, uint64_t *random) {
+    cut->inside_count = 0;
+    for (uint32_t g = 0; g < p->group_count; ++g) {
+        cut->side[g] =
+            (uint8_t)(placement_random(random) % 12 < 8 ? 0 : 1 + placement_random(random) % 2);
+        if (cut->side[g] == BERTH_SOLVE__INSIDE) cut->inside[cut->inside_count++] = g;
+    }
+    for (uint32_t e = 0; e < p->edge_count; ++e)
+        needs[e] = (uint8_t)(placement_random(random) % 8 == 0 ? placement_random(random) % 4 : 0);
+    cut->needs = listed_needs;
+    cut->needs_user = needs;
 }
 
 static berth_status cut_body(void *user) {
@@ -164,13 +183,9 @@ static berth_status cut_body(void *user) {
         berth_solve__latency_cut *cut = berth_solve__latency_cut_create(arena, latency, 0);
         for (uint32_t v = 0; v < p->node_count; ++v)
             if (isinf(p->time[v * p->kind_count])) p->time[v * p->kind_count] = 0;
-        for (uint32_t g = 0; g < p->group_count; ++g)
-            cut->side[g] =
-                (uint8_t)(placement_random(&random) % 12 < 8 ? 0
-                                                             : 1 + placement_random(&random) % 2);
-        for (uint32_t e = 0; e < p->edge_count; ++e)
-            cut->needs[e] =
-                (uint8_t)(placement_random(&random) % 8 == 0 ? placement_random(&random) % 4 : 0);
+        uint8_t needs[256];
+        cr_assert_leq(p->edge_count, sizeof(needs));
+        choose_sides(p, cut, needs, &random);
         cut->byte_cost = seed % 3 == 0 ? 0.25 : 0;
         double least = INFINITY;
         for (uint32_t inside = 0; inside < 1u << p->group_count; ++inside)

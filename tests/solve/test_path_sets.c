@@ -15,7 +15,8 @@ static double bound_of(berth_arena *arena, const berth_place_problem *p, double 
                                  .arena = arena,
                                  .best_value = known,
                                  .node_limit = 200000};
-    berth_place__path_sets_bound(&search, 1);
+    berth_solve__path_sets *sets = berth_place__path_sets_create(arena, &search);
+    if (sets) berth_place__path_sets_bound(sets, 1);
     return search.lower_bound;
 }
 

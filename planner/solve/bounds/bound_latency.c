@@ -9,7 +9,8 @@
 //                 that holds all this and not w (a minimum cut, latency_cut.h), with memory in
 //                 Lagrange's manner. What does not fit into a device is not a case.
 // Few of the many t are looked at: the cheapest subgraph only grows as t falls, so whole ranges are
-// covered by their ends, within a tolerance that gets smaller from pass to pass.
+// covered by their ends, within a tolerance that gets smaller from pass to pass; and none that cannot be
+// below what is known of u by itself.
 //
 // The same holds backwards, from where w begins to the end. An edge whose two bounds add up to no
 // less than the target (the best known latency) is inside a subgraph in every better placement:
@@ -25,8 +26,9 @@
 #include "planner/solve/bounds/path_sets.h"
 
 enum { MOST_NODES = 4096, MOST_CHAIN = 24, PRICES = 4, WORK_PER_NODE = 400 };
-static const double PATH_LOADS_SHARE = 0.2;  // of this strategy's budget
-static const double PATH_SETS_SHARE = 0.3;   // of what that leaves
+static const double EDGES_SHARE = 0.5;      // of this strategy's budget, before paths are looked at
+static const double PATH_SETS_SHARE = 0.6;  // of what that leaves
+static const double PATH_LOADS_SHARE = 0.2;  // of what that leaves
 #define ROUNDING 1e-11
 
 static bool before(const berth_solve__bounder *b, uint32_t ancestor, uint32_t node) {
@@ -35,7 +37,9 @@ static bool before(const berth_solve__bounder *b, uint32_t ancestor, uint32_t no
 
 static bool spend(berth_solve__bounder *b) {
     if (b->work >= WORK_PER_NODE) {
-        if (berth_place_spent(b->search, b->work / WORK_PER_NODE)) b->stopped = true;
+        if (berth_place_spent(b->search, b->work / WORK_PER_NODE) ||
+            berth_place_used(b->search, b->since) > b->share)
+            b->stopped = true;
         b->work %= WORK_PER_NODE;
     }
     return !b->stopped;
@@ -44,30 +48,41 @@ static bool spend(berth_solve__bounder *b) {
 // ------------------------------------------------------------------------------------------------
 // the cheapest subgraph
 
+// As for the cut's needs: convexity, and inputs that would be done too late from outside.
+static uint8_t edge_needs(const void *user, uint32_t edge) {
+    const berth_solve__bounder *b = user;
+    const berth_solve__view *view = b->view;
+    uint32_t from = view->edge_from[edge], to = view->edge_to[edge], node = b->cut_node;
+    uint8_t needs = 0;
+    if (before(b, from, node)) {
+        if (to == node || before(b, to, node)) needs |= 1;
+        uint32_t q = berth_solve__shorter(b, b->cut_chain);
+        if (berth_solve__row(view->apart, b, edge)[q] >= b->cut_before) needs |= 2;
+    }
+    if (before(b, node, from)) needs |= 2;
+    if (!view->backwards) return needs;
+    return (uint8_t)((needs & 1) << 1 | needs >> 1);
+}
+
 // Sets sides and needs for t < before; false when there is no such subgraph.
 static bool set_sides(berth_solve__bounder *b, berth_solve__latency_cut *cut, uint32_t node,
                       uint32_t q, const berth_solve__stair *step) {
     const berth_place_problem *problem = b->problem;
-    const berth_solve__view *view = b->view;
     memcpy(cut->side, b->outside, problem->group_count);
+    cut->inside_count = 0;
     for (uint32_t i = 0; i < step->count; ++i) {
-        uint8_t *side = &cut->side[problem->group[b->order[i].node]];
+        uint32_t group = problem->group[b->order[i].node];
+        uint8_t *side = &cut->side[group];
         if (*side == BERTH_SOLVE__OUTSIDE) return false;
+        if (*side != BERTH_SOLVE__INSIDE) cut->inside[cut->inside_count++] = group;
         *side = BERTH_SOLVE__INSIDE;
     }
-    for (uint32_t e = 0; e < problem->edge_count; ++e) {
-        uint32_t from = view->edge_from[e], to = view->edge_to[e];
-        uint8_t needs = 0;
-        if (before(b, from, node)) {
-            if (to == node || before(b, to, node)) needs |= 1;
-            if (berth_solve__row(view->apart, b, e)[berth_solve__shorter(b, q)] >= step->before)
-                needs |= 2;
-        }
-        if (before(b, node, from)) needs |= 2;
-        if (view->backwards) needs = (uint8_t)((needs & 1) << 1 | needs >> 1);
-        cut->needs[e] = needs;
-    }
-    b->work += problem->edge_count / 2;
+    b->cut_node = node;
+    b->cut_chain = q;
+    b->cut_before = step->before;
+    cut->needs = edge_needs;
+    cut->needs_user = b;
+    b->work += step->count + problem->group_count / 16;
     return true;
 }
 
@@ -184,30 +199,32 @@ static void bound_plain(berth_solve__bounder *b, uint32_t node) {
     }
 }
 
-// Sets `found` to the bound in a subgraph of the cut's kind that the edge's target is not in
-// (`edge` NONE: an end). Nothing has changed since the q before where `again` is false.
-static void bound_inside(berth_solve__bounder *b, berth_solve__latency_cut *cut, uint32_t node,
-                         uint32_t edge, uint32_t q, bool again, double *found) {
-    if (again) {
-        uint32_t apart = edge == BERTH_PLACE_NONE ? edge : b->view->edge_to[edge];
-        double limit = edge == BERTH_PLACE_NONE ? b->target : edge_limit(b, edge, q);
-        berth_solve__bound_outside(b, node, apart);
-        bool can = b->outside[b->problem->group[node]] != BERTH_SOLVE__OUTSIDE && limit > 0;
-        *found = can ? best_stair(b, cut, node, q, limit) : INFINITY;
-    }
+// The bound in a subgraph of the cut's kind that the edge's target is not in (`edge` NONE: an end); `known`
+// where it is no less than that, as it is then of no use.
+static double bound_inside(berth_solve__bounder *b, berth_solve__latency_cut *cut, uint32_t node,
+                           uint32_t edge, uint32_t q, double known) {
+    uint32_t apart = edge == BERTH_PLACE_NONE ? edge : b->view->edge_to[edge];
+    double limit = edge == BERTH_PLACE_NONE ? b->target : edge_limit(b, edge, q);
+    berth_solve__bound_outside(b, node, apart);
+    bool can = b->outside[b->problem->group[node]] != BERTH_SOLVE__OUTSIDE && limit > 0;
+    if (!can) return INFINITY;
+    double found = best_stair(b, cut, node, q, fmin(limit, known));
+    return isinf(found) && known < limit ? known : found;
 }
 
-static void bound_on_kind(berth_solve__bounder *b, berth_solve__latency_cut *cut, uint32_t node) {
+static void bound_on_kind(berth_solve__bounder *b, uint32_t kind, uint32_t node) {
+    berth_solve__latency_cut *cut = b->cuts[kind];
     const berth_solve__view *view = b->view;
     uint32_t first = view->succ_start[node], count = view->succ_start[node + 1] - first;
-    if (!berth_solve__bound_base(b, cut, node)) return;
+    if (!berth_solve__bound_base(b, kind, node)) return;
     for (uint32_t q = 1; q <= b->chain && spend(b); ++q) {
+        // Else what was found for the q before holds.
         bool again = q == 1 || changes_of(b, node)[berth_solve__shorter(b, q)];
         if (again) berth_solve__bound_stairs(b, cut, node, q);
         for (uint32_t i = 0; i < (count > 0 ? count : 1); ++i) {
             uint32_t edge = count > 0 ? view->succ_edge[first + i] : BERTH_PLACE_NONE;
-            bound_inside(b, cut, node, edge, q, again, &b->found[i]);
             double *value = &b->values[(size_t)i * (b->chain + 1) + q];
+            if (again) b->found[i] = bound_inside(b, cut, node, edge, q, *value);
             *value = fmin(*value, b->found[i]);
         }
     }
@@ -232,7 +249,7 @@ static double bound_node(berth_solve__bounder *b, uint32_t node) {
     for (uint32_t i = 0; i < (count > 0 ? count : 1); ++i)
         memcpy(b->values + (size_t)i * columns, berth_solve__row(b->plain, b, node),
                columns * sizeof(double));
-    for (uint32_t k = 0; k < b->kind_count; ++k) bound_on_kind(b, b->cuts[k], node);
+    for (uint32_t k = 0; k < b->kind_count; ++k) bound_on_kind(b, k, node);
     if (b->stopped) return 0;
     for (uint32_t i = 0; i < count; ++i) {
         uint32_t edge = view->succ_edge[first + i];
@@ -243,43 +260,51 @@ static double bound_node(berth_solve__bounder *b, uint32_t node) {
     return count > 0 ? 0 : b->values[b->chain];
 }
 
-// A pass in one direction: the bound it proves for placements below the target (INFINITY: there are
-// none), 0 when the budget ran out.
+// A pass in one direction, from where it was stopped: the bound it proves for placements below the target
+// (INFINITY: there are none), 0 when the budget ran out.
 static double bound_all(berth_solve__bounder *b, uint32_t direction, double tolerance) {
-    double bound = 0;
     b->view = &b->views[direction];
     b->opposite = b->views[1 - direction].apart;
     b->tolerance = tolerance;
-    for (uint32_t i = 0; i < b->problem->node_count; ++i) {
-        bound = fmax(bound, bound_node(b, b->view->order[i]));
+    for (; b->place < b->problem->node_count; ++b->place) {
+        double bound = bound_node(b, b->view->order[b->place]);
         if (!spend(b)) return 0;
-        if (bound >= b->target) return INFINITY;
+        b->pass_bound = fmax(b->pass_bound, bound);
+        if (b->pass_bound >= b->target) return INFINITY;
     }
-    return bound;
+    return b->pass_bound;
 }
 
 // ------------------------------------------------------------------------------------------------
 // passes and targets
 
-enum { MOST_PASSES = 12, MOST_TARGETS = 10 };
+enum { MOST_PASSES = 12, MOST_TARGETS = 10, FINE_PASS = 6 };
 
-// Passes until nothing is gained. Returns a bound on all placements: the target when none is below.
-static double bound_target(berth_solve__bounder *b, double target, double finest) {
-    double proven = 0;
+static void set_target(berth_solve__bounder *b, double target, double finest) {
+    b->best_target = target;
     b->target = target * (1 - ROUNDING);
-    for (uint32_t pass = 0; pass < MOST_PASSES && !b->stopped; ++pass) {
-        static const double tolerances[] = {0.02, 0.01, 0.003, 0.001, 0.0003};
-        double tolerance = fmax(pass < 5 ? tolerances[pass] : 0, finest);
-        double scale = target < INFINITY ? target : 0;
-        double bound = bound_all(b, pass % 2, tolerance * scale);
-        if (bound == INFINITY && target < INFINITY) return b->target;
+    b->finest = finest;
+    b->proven = b->pass_bound = 0;
+    b->pass = b->place = 0;
+}
+
+// Passes until nothing is gained, or the budget ends: then the next call goes on there. Returns a bound on
+// all placements: the target when none is below.
+static double bound_target(berth_solve__bounder *b) {
+    static const double tolerances[FINE_PASS] = {0.05, 0.02, 0.01, 0.003, 0.001, 0.0003};
+    double target = b->best_target;
+    for (; b->pass < MOST_PASSES && !b->stopped; ++b->pass, b->place = 0, b->pass_bound = 0) {
+        double tolerance = fmax(b->pass < FINE_PASS ? tolerances[b->pass] : 0, b->finest);
+        double bound = bound_all(b, b->pass % 2, target < INFINITY ? tolerance * target : 0);
+        if (b->stopped) break;
+        if (bound == INFINITY && target < INFINITY) return b->proven = b->target;
         bound = bound < INFINITY ? bound * (1 - ROUNDING) : 0;
-        if (pass >= 5 && bound < proven * (1 + 1e-5)) break;
-        proven = fmax(proven, bound);
-        if (!b->stopped) berth_place_bound(b->search, fmin(proven, target));
-        if (target == INFINITY && pass >= 1) break;
+        if (b->pass >= FINE_PASS && bound < b->proven * (1 + 1e-5)) break;
+        b->proven = fmax(b->proven, bound);
+        berth_place_bound(b->search, fmin(b->proven, target));
+        if (target == INFINITY && b->pass >= 1) break;
     }
-    return proven;
+    return b->proven;
 }
 
 // The largest target that no placement is below, by halving what is left.
@@ -292,13 +317,17 @@ static void raise_targets(berth_solve__bounder *b, double best) {
     for (uint32_t i = 0; i < MOST_TARGETS && !b->stopped && low < high * (1 - 1e-6); ++i) {
         double target = low + (high - low) / 2;
         for (int v = 0; v < 2; ++v) memcpy(b->views[v].apart, kept[v], bytes);
-        double proven = bound_target(b, target, 1e-5);
+        set_target(b, target, 1e-5);
+        double proven = bound_target(b);
         low = fmax(low, proven);
         if (proven < target * (1 - 2 * ROUNDING))
             high = target;
         else
             berth_place_bound(b->search, proven);
     }
+    for (int v = 0; v < 2; ++v) memcpy(b->views[v].apart, kept[v], bytes);
+    b->best_target = best;
+    b->pass = MOST_PASSES;
     berth_arena_destroy(scratch);
 }
 
@@ -391,6 +420,12 @@ static void allocate(berth_arena *arena, berth_solve__bounder *b) {
     b->plain = berth_arena_array(arena, nodes, columns * sizeof(double));
     b->values = berth_arena_array(arena, degree, columns * sizeof(double));
     b->changes = berth_arena_array(arena, nodes, columns * sizeof(bool));
+    size_t words = ((size_t)problem->group_count + 63) / 64;
+    for (uint32_t k = 0; k < b->kind_count; ++k) {
+        b->bases[k] = berth_arena_array(arena, nodes, words * sizeof(uint64_t));
+        b->base_known[k] = berth_arena_new_array(arena, bool, nodes);
+    }
+    for (uint32_t n = 0; n < nodes; ++n) b->all_bytes += problem->size_bytes[n];
     b->base = berth_arena_new_array(arena, uint8_t, problem->group_count);
     b->outside = berth_arena_new_array(arena, uint8_t, problem->group_count);
     b->found = berth_arena_new_array(arena, double, degree);
@@ -409,38 +444,76 @@ static bool applies(const berth_place_problem *problem, const berth_place_option
            problem->node_count > 0 && problem->node_count <= MOST_NODES;
 }
 
-static void prove(berth_place_search *search, berth_arena *scratch) {
+// False where there are too many kinds.
+static bool create(berth_arena *arena, berth_solve__bounder *b, berth_place_search *search) {
     const berth_place_problem *problem = search->problem;
-    berth_solve__bounder b = {.search = search, .problem = problem};
-    b.latency = berth_solve__latency_create(scratch, problem);
-    b.words = ((size_t)problem->node_count + 63) / 64;
+    *b = (berth_solve__bounder){.search = search, .problem = problem};
+    b->latency = berth_solve__latency_create(arena, problem);
+    b->words = ((size_t)problem->node_count + 63) / 64;
     for (uint32_t k = 0; k < problem->kind_count; ++k) {
         if (problem->kinds[k].concurrent || problem->kinds[k].device_count == 0) continue;
-        if (b.kind_count == BERTH_SOLVE__BOUND_KINDS) return;
-        b.chain += problem->kinds[k].device_count;
-        b.cuts[b.kind_count++] = berth_solve__latency_cut_create(scratch, b.latency, k);
+        if (b->kind_count == BERTH_SOLVE__BOUND_KINDS) return false;
+        b->chain += problem->kinds[k].device_count;
+        b->cuts[b->kind_count++] = berth_solve__latency_cut_create(arena, b->latency, k);
     }
-    b.open_end = b.chain > MOST_CHAIN;
-    if (b.open_end) b.chain = MOST_CHAIN;
-    find_times(scratch, &b);
-    make_view(scratch, &b, false);
-    make_view(scratch, &b, true);
-    allocate(scratch, &b);
-    double best = search->best_value, proven = bound_target(&b, best, 0);
-    berth_place_bound(search, proven);
-    if (best < INFINITY && !b.stopped && !berth_place_proven(search)) raise_targets(&b, best);
-    search->finished = !b.stopped;
+    b->open_end = b->chain > MOST_CHAIN;
+    if (b->open_end) b->chain = MOST_CHAIN;
+    find_times(arena, b);
+    make_view(arena, b, false);
+    make_view(arena, b, true);
+    allocate(arena, b);
+    return true;
+}
+
+// Passes for the best value with a share of what is left of the budget.
+static double prove_some(berth_solve__bounder *b, double share) {
+    b->since = berth_place_now(b->search);
+    b->share = share;
+    b->stopped = false;
+    double proven = bound_target(b);
+    berth_place_bound(b->search, proven);
+    return proven;
+}
+
+typedef struct prover {  // kept from round to round
+    berth_solve__bounder edges;
+    bool has_edges;
+    berth_solve__path_sets *paths;  // NULL = does not apply
+} prover;
+
+// Passes over edges first, as they mostly are the best bound and the first ones are quick; then what looks
+// at paths and sees what edges do not; then all that is left for the edges.
+static void prove(berth_place_search *search, prover *p) {
+    berth_solve__bounder *edges = &p->edges;
+    double best = search->best_value;
+    if (p->has_edges && best < edges->best_target) {
+        // What holds for placements below a value holds for those below a smaller one.
+        edges->best_target = best;
+        edges->target = best * (1 - ROUNDING);
+        if (edges->pass > FINE_PASS) edges->pass = FINE_PASS;
+    }
+    if (p->has_edges) (void)prove_some(edges, EDGES_SHARE);
+    if (p->paths) berth_place__path_sets_bound(p->paths, PATH_SETS_SHARE);
+    if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE, NULL);
+    if (!p->has_edges) return;
+    (void)prove_some(edges, 1);
+    if (best < INFINITY && !edges->stopped && !berth_place_proven(search))
+        raise_targets(edges, best);
+    search->finished = !edges->stopped;
 }
 
 static berth_status run(berth_place_search *search) {
     // Asked for by name it needs a placement, too; `auto` has some.
     if (search->best && search->best_value == INFINITY)
         BERTH_TRY(berth_place__dp_latency.run(search));
-    if (search->round == 0) berth_place__path_loads_bound(search, PATH_LOADS_SHARE, NULL);
-    if (search->round == 0) berth_place__path_sets_bound(search, PATH_SETS_SHARE);
-    berth_arena *scratch = berth_arena_create_child(search->arena);
-    prove(search, scratch);
-    berth_arena_destroy(scratch);
+    prover *p = search->kept;
+    if (!p) {
+        search->kept = p = berth_arena_new(search->arena, prover);
+        p->has_edges = create(search->arena, &p->edges, search);
+        if (p->has_edges) set_target(&p->edges, search->best_value, 0);
+        p->paths = berth_place__path_sets_create(search->arena, search);
+    }
+    prove(search, p);
     return BERTH_OK;
 }
 

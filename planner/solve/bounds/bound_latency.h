@@ -39,14 +39,26 @@ typedef struct berth_solve__bounder {
     bool open_end;   // there are more devices than that
     uint32_t kind_count;
     berth_solve__latency_cut *cuts[BERTH_SOLVE__BOUND_KINDS];  // of kinds with one subgraph each
-    double *plain_time;                                        // [node_count] on a concurrent kind
-    double *least_time;                                        // [node_count] on any device
+    uint64_t *bases[BERTH_SOLVE__BOUND_KINDS];   // bit sets of groups for each node: `base`
+    bool *base_known[BERTH_SOLVE__BOUND_KINDS];  // [node_count]
+    double all_bytes;
+    double *plain_time;  // [node_count] on a concurrent kind
+    double *least_time;  // [node_count] on any device
     berth_solve__view views[2];
     size_t words;
     double target;     // only placements below are looked for
     double tolerance;  // of t
+    // The budget:
+    berth_place_since since;
+    double share;
     uint64_t work;
     bool stopped;
+    // Where the passes are:
+    double best_target;  // as it was set
+    double finest;       // tolerance, of the target
+    double proven;
+    uint32_t pass, place;  // and the node in its order
+    double pass_bound;     // so far
     // Of the pass:
     berth_solve__view *view;
     const double *opposite;  // `apart` of the other view
@@ -65,6 +77,9 @@ typedef struct berth_solve__bounder {
     bool *met;                   // [group_count] one of its nodes was visited
     berth_solve__stair *stairs;  // [node_count + 1]
     uint32_t stair_count;
+    // Of the cut:
+    uint32_t cut_node, cut_chain;
+    double cut_before;  // inputs that are done then or later must be inside
 } berth_solve__bounder;
 
 static inline bool berth_solve__is_before(const berth_solve__view *view, size_t words,
@@ -83,10 +98,9 @@ static inline uint32_t berth_solve__shorter(const berth_solve__bounder *b, uint3
     return b->open_end && q == b->chain ? q : q - 1;
 }
 
-// Sets `base`: groups that cannot be in one subgraph with the node on the cut's kind. False when
+// Sets `base`: groups that cannot be in one subgraph with the node on the kind of that cut. False when
 // the node itself cannot be there.
-bool berth_solve__bound_base(berth_solve__bounder *b, const berth_solve__latency_cut *cut,
-                             uint32_t node);
+bool berth_solve__bound_base(berth_solve__bounder *b, uint32_t kind, uint32_t node);
 
 // Sets `outside`: base, and what convexity puts outside together with `apart` (NONE: nobody).
 void berth_solve__bound_outside(berth_solve__bounder *b, uint32_t node, uint32_t apart);

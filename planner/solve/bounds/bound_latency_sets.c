@@ -40,22 +40,42 @@ static void spread_outside(berth_solve__bounder *b, uint8_t *side, uint32_t node
 static double bytes_between(berth_solve__bounder *b, uint32_t ancestor, uint32_t node) {
     const berth_place_problem *problem = b->problem;
     double bytes = problem->size_bytes[ancestor] + problem->size_bytes[node];
-    const uint64_t *set = b->view->before + node * b->words;
+    const berth_solve__view *opposite = &b->views[!b->view->backwards];
+    const uint64_t *before_node = b->view->before + node * b->words;
+    const uint64_t *after_ancestor = opposite->before + ancestor * b->words;
     for (size_t w = 0; w < b->words; ++w)
-        for (uint64_t bits = set[w]; bits != 0; bits &= bits - 1) {
+        for (uint64_t bits = before_node[w] & after_ancestor[w]; bits != 0; bits &= bits - 1) {
             b->work++;
-            uint32_t between = (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(bits);
-            if (before(b, ancestor, between)) bytes += problem->size_bytes[between];
+            bytes += problem->size_bytes[w * 64 + (uint32_t)__builtin_ctzll(bits)];
         }
-    b->work += b->words;
+    b->work += b->words / 4;
     return bytes;
 }
 
-bool berth_solve__bound_base(berth_solve__bounder *b, const berth_solve__latency_cut *cut,
-                             uint32_t node) {
+// Of the nodes on one side of a node, those too far away for the memory; nearest first.
+static void exclude_far(berth_solve__bounder *b, double capacity, uint32_t node, bool late) {
     const berth_place_problem *problem = b->problem;
-    double capacity = problem->kinds[cut->kind].capacity_bytes, all = 0;
-    for (uint32_t n = 0; n < problem->node_count; ++n) all += problem->size_bytes[n];
+    double near = problem->size_bytes[node];  // no less than what lies between
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < problem->node_count; ++i) {
+        uint32_t other = b->view->order[late ? i : problem->node_count - 1 - i];
+        if (!(late ? before(b, node, other) : before(b, other, node))) continue;
+        if (b->base[problem->group[other]] == BERTH_SOLVE__OUTSIDE) continue;
+        near += problem->size_bytes[other];
+        if (near <= capacity) continue;
+        double bytes = late ? bytes_between(b, node, other) : bytes_between(b, other, node);
+        if (bytes <= capacity * (1 + 1e-9)) continue;
+        near -= problem->size_bytes[other];
+        put_outside(b, b->base, other, &count);
+        spread_outside(b, b->base, node, count);
+        count = 0;
+    }
+    b->work += problem->node_count / 4;
+}
+
+static void find_base(berth_solve__bounder *b, const berth_solve__latency_cut *cut, uint32_t node) {
+    const berth_place_problem *problem = b->problem;
+    double capacity = problem->kinds[cut->kind].capacity_bytes;
     uint32_t first = berth_place_kind_first(problem, cut->kind), count = 0;
     memset(b->base, BERTH_SOLVE__FREE, problem->group_count);
     for (uint32_t g = 0; g < problem->group_count; ++g) {
@@ -67,18 +87,27 @@ bool berth_solve__bound_base(berth_solve__bounder *b, const berth_solve__latency
         spread_outside(b, b->base, node, count);
         count = 0;
     }
-    for (uint32_t i = 0; i < 2 * problem->node_count && all > capacity; ++i) {
-        bool late = i < problem->node_count;  // nearest first on both sides
-        uint32_t other = b->view->order[late ? i : 2 * problem->node_count - 1 - i];
-        if (!(late ? before(b, node, other) : before(b, other, node))) continue;
-        if (b->base[problem->group[other]] == BERTH_SOLVE__OUTSIDE) continue;
-        double bytes = late ? bytes_between(b, node, other) : bytes_between(b, other, node);
-        if (bytes <= capacity * (1 + 1e-9)) continue;
-        put_outside(b, b->base, other, &count);
-        spread_outside(b, b->base, node, count);
-        count = 0;
+    if (b->all_bytes <= capacity) return;
+    exclude_far(b, capacity, node, true);
+    exclude_far(b, capacity, node, false);
+}
+
+// The same in every pass, and in both directions.
+bool berth_solve__bound_base(berth_solve__bounder *b, uint32_t kind, uint32_t node) {
+    uint32_t groups = b->problem->group_count;
+    size_t words = ((size_t)groups + 63) / 64;
+    uint64_t *bits = b->bases[kind] + node * words;
+    if (!b->base_known[kind][node]) {
+        b->base_known[kind][node] = true;
+        find_base(b, b->cuts[kind], node);
+        for (uint32_t g = 0; g < groups; ++g)
+            if (b->base[g] == BERTH_SOLVE__OUTSIDE) bits[g / 64] |= (uint64_t)1 << (g % 64);
     }
-    return b->base[problem->group[node]] != BERTH_SOLVE__OUTSIDE;
+    for (uint32_t g = 0; g < groups; ++g)
+        b->base[g] =
+            bits[g / 64] >> (g % 64) & 1 ? BERTH_SOLVE__OUTSIDE : (uint8_t)BERTH_SOLVE__FREE;
+    b->work += groups / 8;
+    return b->base[b->problem->group[node]] != BERTH_SOLVE__OUTSIDE;
 }
 
 void berth_solve__bound_outside(berth_solve__bounder *b, uint32_t node, uint32_t apart) {

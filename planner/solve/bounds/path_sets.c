@@ -12,7 +12,8 @@ enum {
     FEWEST_LOOKS = 6,  // that the budget must be enough for, by what the first costs
     LOOK_EVERY = 20,   // looks, to see whether they gain
     RANGES = 32,
-    TRIES = 6,  // prices for a range
+    TRIES = 6,   // prices for a range
+    RECENT = 4,  // looks, whose gain shows what more would bring
     MOST_SETS = 192,
     MOST_PLACES = 8000000,  // for the sets' nodes and edges
     WORK_PER_NODE = 400,
@@ -28,12 +29,10 @@ static const double LEAST_LOAD = 1.0 / 256;  // of the best value, where the ran
 static const double STAND_IN = 10;  // times a device's time, for nodes that cannot be by themselves
 static const double FIRST_TURN = 1;  // relative change of the price of memory
 static const double LEAST_TURN = 0.03;
-static const double TURN_LEFT = 0.95;    // after each look
-static const double BYTE_SHARE = 0.1;    // of a gain, that all memory is to cost at first
-static const double LEAST_GAIN = 1e-3;   // relative, of LOOK_EVERY looks, or of a price, to go on
-static const double LEAST_HOPE = 0.5;    // of the best bound known, to go on
-static const double TRIAL_SHARE = 0.15;  // of the share, that is used without hope
-static const double FIRST_PRICE = 0.3;   // of a unit of load
+static const double TURN_LEFT = 0.95;   // after each look
+static const double BYTE_SHARE = 0.1;   // of a gain, that all memory is to cost at first
+static const double LEAST_GAIN = 1e-3;  // relative, of LOOK_EVERY looks, or of a price, to go on
+static const double FIRST_PRICE = 0.3;  // of a unit of load
 static const double LEAST_PRICE = 1e-6;
 static const double ROUNDING = 1e-9;  // what the sums may be wrong by, relatively
 
@@ -61,13 +60,15 @@ typedef struct known_set {  // a subgraph that a look found
     double load;
 } known_set;
 
+typedef berth_solve__path_sets setter;
+
 typedef struct weights {
     double *flow;       // [node_count] of the paths through it
     double *worth;      // [node_count] flow times what counts of its time by itself
     double *edge_flow;  // [edge_count]
 } weights;
 
-typedef struct setter {
+struct berth_solve__path_sets {
     berth_place_search *search;
     const berth_place_problem *problem;
     berth_arena *arena;
@@ -90,7 +91,14 @@ typedef struct setter {
     berth_place_since since;
     double limit;  // share that may be used
     uint64_t work;
-} setter;
+    // Where it is:
+    uint32_t looks;
+    double known;           // the best value as it was first
+    double proven;          // bound of the best weights
+    double seen;            // the bound some looks ago
+    double recent[RECENT];  // what was proven at the last looks
+    bool ended;
+};
 
 // Nodes that cannot be by themselves get a time as if they could: that makes the bound no larger.
 static void find_plain_times(setter *s) {
@@ -142,6 +150,8 @@ static bool create(berth_arena *arena, setter *s, berth_place_search *search) {
     const berth_place_problem *problem = search->problem;
     uint32_t nodes = problem->node_count, edges = problem->edge_count;
     *s = (setter){.search = search, .problem = problem, .arena = arena};
+    s->known = search->best_value;
+    s->proven = -INFINITY;
     s->set_limit = MOST_PLACES / (nodes + edges + 1);
     if (s->set_limit < MOST_KINDS) s->set_limit = MOST_KINDS;
     if (s->set_limit > MOST_SETS) s->set_limit = MOST_SETS;
@@ -438,38 +448,51 @@ static double look_at_sides(setter *s) {
 // ------------------------------------------------------------------------------------------------
 // all together
 
-static double climb(setter *s, double share) {
-    const berth_place_problem *problem = s->problem;
-    double best = 0, most = -INFINITY, seen = 0;
-    s->since = berth_place_now(s->search);
-    for (uint32_t i = 0; i < MOST_LOOKS; ++i) {
-        s->limit = i == 0 ? share / FEWEST_LOOKS : share;
-        take_steps(s, i);
-        if (i > 0) draw(problem, &s->mean, &s->best, DRAW_BACK);
-        double bound = -look_at_sides(s);
-        for (uint32_t v = 0; v < problem->node_count; ++v) bound += s->mean.worth[v];
-        if (bound == -INFINITY) break;
-        if (bound > most) draw(problem, &s->best, &s->mean, 1);
-        most = fmax(most, bound);
-        best = fmax(best, bound);
-        if (best < LEAST_HOPE * s->search->lower_bound &&
-            berth_place_used(s->search, s->since) > TRIAL_SHARE * share)
-            break;
-        if (i % LOOK_EVERY != LOOK_EVERY - 1) continue;
-        if (best <= seen * (1 + LEAST_GAIN)) break;
-        seen = best;
+// Whether the rest of the share, with looks that gain as much as the last ones, comes to less than what
+// is proven anyway: looks gain less and less. Or whether the last looks gained little.
+static bool is_over(setter *s, uint32_t first, double share) {
+    uint32_t here = s->looks - first;  // looks before, with this share
+    double before = s->recent[s->looks % RECENT];
+    s->recent[s->looks % RECENT] = s->proven;
+    if (here >= RECENT) {
+        double each = berth_place_used(s->search, s->since) / (here + 1);
+        double hope = s->proven + (s->proven - before) / RECENT * fmax(0, share / each - here - 1);
+        if (hope < s->search->lower_bound) return true;
     }
-    return best;
+    if (s->looks % LOOK_EVERY != LOOK_EVERY - 1) return false;
+    if (s->proven <= s->seen * (1 + LEAST_GAIN)) return true;
+    s->seen = s->proven;
+    return false;
 }
 
-void berth_place__path_sets_bound(berth_place_search *search, double share) {
-    if (isinf(search->best_value) || !(search->best_value > 0)) return;
-    berth_arena *scratch = berth_arena_create_child(search->arena);
-    setter s;
-    if (create(scratch, &s, search)) {
-        double proven = climb(&s, share) * (1 - ROUNDING);
-        // Sets of a larger load than the best value were not looked at.
-        berth_place_bound(search, fmin(proven, search->best_value));
+static void climb(setter *s, double share) {
+    const berth_place_problem *problem = s->problem;
+    uint32_t first = s->looks;
+    s->since = berth_place_now(s->search);
+    for (; s->looks < MOST_LOOKS; ++s->looks) {
+        s->limit = s->looks == 0 ? share / FEWEST_LOOKS : share;
+        take_steps(s, s->looks);
+        if (s->looks > 0) draw(problem, &s->mean, &s->best, DRAW_BACK);
+        double bound = -look_at_sides(s);
+        for (uint32_t v = 0; v < problem->node_count; ++v) bound += s->mean.worth[v];
+        if (bound == -INFINITY) return;
+        if (bound > s->proven) draw(problem, &s->best, &s->mean, 1);
+        s->proven = fmax(s->proven, bound);
+        if (is_over(s, first, share)) break;
     }
-    berth_arena_destroy(scratch);
+    s->ended = true;
+}
+
+berth_solve__path_sets *berth_place__path_sets_create(berth_arena *arena,
+                                                      berth_place_search *search) {
+    if (isinf(search->best_value) || !(search->best_value > 0)) return NULL;
+    setter *s = berth_arena_new(arena, setter);
+    return create(arena, s, search) ? s : NULL;
+}
+
+void berth_place__path_sets_bound(berth_solve__path_sets *s, double share) {
+    if (s->ended) return;
+    climb(s, share);
+    // Sets of a larger load than the value that was known were not looked at.
+    if (s->proven > 0) berth_place_bound(s->search, fmin(s->proven * (1 - ROUNDING), s->known));
 }

@@ -22,8 +22,15 @@
 
 #include "planner/solve/strategies/strategy.h"
 
+typedef struct berth_solve__path_sets berth_solve__path_sets;
+
+// Needs a placement's value (search->best_value); NULL where no kind of device holds one subgraph. Memory
+// of `arena`, which lives as long as it.
+berth_solve__path_sets *berth_place__path_sets_create(berth_arena *arena,
+                                                      berth_place_search *search);
+
 // Raises search->lower_bound where it can; uses `share` of what is left of the running strategy's
-// budget at most, and ends where steps gain little. Needs a placement's value (search->best_value).
-void berth_place__path_sets_bound(berth_place_search *search, double share);
+// budget at most, and ends where steps gain little. The next call goes on there.
+void berth_place__path_sets_bound(berth_solve__path_sets *sets, double share);
 
 #endif  // BERTH_PLANNER_SOLVE_BOUNDS_PATH_SETS_H_

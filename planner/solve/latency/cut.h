@@ -15,6 +15,10 @@ typedef enum berth_solve__side {
     BERTH_SOLVE__OUTSIDE,
 } berth_solve__side;
 
+// What an edge demands: bit 0: the source inside needs the target inside; bit 1: the target inside
+// needs the source inside.
+typedef uint8_t (*berth_solve__edge_needs)(const void *user, uint32_t edge);
+
 // Thread-compatible; arena memory. The sink (outside) is the vertex after the groups.
 typedef struct berth_solve__latency_cut {
     const berth_place_problem *problem;
@@ -23,15 +27,21 @@ typedef struct berth_solve__latency_cut {
     const double *group_bytes;  // [group_count]
     // To be set before berth_solve__latency_cut_value:
     uint8_t *side;     // [group_count] berth_solve__side
-    uint8_t *needs;    // [edge_count] bit 0: the source inside needs the target inside; bit 1: the
-                       // target inside needs the source inside
+    uint32_t *inside;  // [inside_count] the groups whose side is INSIDE, each once
+    uint32_t inside_count;
+    berth_solve__edge_needs needs;  // asked for edges that flow can come to
+    const void *needs_user;
     double byte_cost;  // added per byte inside
     // After it:
     double inside_bytes;  // of the cheapest subgraph found, when the flow was not cut off
     // Private:
     berth_solve__network net;
-    uint32_t *edge_arc;   // [edge_count] arc from source's to target's group; NONE within a group
     uint32_t *group_arc;  // [group_count] to the sink
+    uint32_t edges_from;  // the arcs from there on are pairs of edges:
+    uint32_t *edge_of;    // [pairs] the edge; its first arc goes from source's to target's group
+    uint64_t *opened;     // [vertex_count] the call that set the rooms of the vertex's arcs last
+    uint64_t call;
+    uint32_t reached;  // vertices in net.queue that have a level
 } berth_solve__latency_cut;
 
 // The kind's devices hold one subgraph each; groups they cannot take are to be OUTSIDE.

@@ -38,6 +38,8 @@ struct berth_place_search {
     const char *best_strategy;  // static text: what found `best`
     const char *strategy;       // running now
     uint32_t round;             // of `auto`: how often the running strategy ran before; 0 elsewhere
+    void *
+        kept;  // of the running strategy, from its earlier rounds (memory of `arena`); NULL at first
     bool finished;        // set by a strategy: with the same best placement it has nothing to add
     uint64_t nodes;       // used
     uint64_t node_limit;  // of the running strategy
