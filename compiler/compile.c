@@ -224,7 +224,9 @@ static berth_status choose_layouts(berth_module *module, berth_func_id main,
     BERTH_TRY(berth_pass_split_quantized(module, main, options->target));
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
     if (plain) berth_pass_drop_zero_points(module, main);
-    if (!options->no_slices) BERTH_TRY(berth_pass_slice_channels(module, main, options->target));
+    if (!options->no_slices)
+        BERTH_TRY(
+            berth_pass_slice_channels(module, main, options->target, options->slice_budget_bytes));
     if (plain && options->small_code) return BERTH_OK;
     berth_packing *packing = berth_packing_create(module, options->jobs, options->packed_store);
     *out_packing = packing;

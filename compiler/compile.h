@@ -48,7 +48,8 @@ typedef struct berth_compile_options {
     bool no_layouts;   // keep every tensor row-major
     bool no_winograd;  // direct convolutions only
     bool no_slices;    // of channels (passes/slice_channels.h), however small the memory is
-    bool small_code;   // of plain C: fewer bytes of code rather than fewer instructions
+    uint64_t slice_budget_bytes;  // slices as for a budget of at least so much
+    bool small_code;              // of plain C: fewer bytes of code rather than fewer instructions
     // (optional) The first stages in patches (passes/patches.h): "NODE=N". Other texts ("auto", "never",
     // "least") are for who compares plans (fit/fit.h): nothing is done here.
     const char *patches;

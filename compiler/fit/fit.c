@@ -103,6 +103,44 @@ static berth_status with_room(berth_fit_tries *tries, const berth_compile_option
 
 // ---- slices -------------------------------------------------------------------------------------
 
+// Of two errors, the one of the plan that exceeds the memory by less; the other one is freed. False: the first.
+static bool take_lesser(berth_status *first, uint64_t first_over_bytes, berth_status second,
+                        uint64_t second_over_bytes) {
+    bool lesser = second == berth_status_oom() || second_over_bytes == 0 ||
+                  second_over_bytes < first_over_bytes;
+    berth_status_free(lesser ? *first : second);
+    if (lesser) *first = second;
+    return lesser;
+}
+
+// With channels in slices. How many are best is an estimate: a plan that exceeds the memory by little more than the
+// best so far is made once more with slices as for a byte less than that one needs, until that gives no better one.
+static berth_status with_slices(berth_fit_tries *tries, const berth_compile_options *asked,
+                                berth_fitted *fitted) {
+    enum { most_rounds = 16, slack_share = 16 };
+    berth_compile_options options = *asked;
+    uint64_t *least_bytes = &tries->least_over_bytes;
+    berth_status status = with_room(tries, &options, fitted);
+    uint64_t over_bytes = over_bytes_of(status, fitted);
+    for (int i = 0; i < most_rounds && over_bytes > 0; ++i) {
+        if (*least_bytes == 0 || over_bytes < *least_bytes) *least_bytes = over_bytes;
+        if (over_bytes > *least_bytes + *least_bytes / slack_share) break;
+        const berth_multi_target *target = options.target;
+        uint32_t memory = target->devices[fitted->result.over_device].own_memory;
+        options.slice_budget_bytes = target->memories[memory].budget_bytes + *least_bytes - 1;
+        berth_status next = with_room(tries, &options, fitted);
+        uint64_t next_over_bytes = over_bytes_of(next, fitted);
+        if (!next) {
+            berth_status_free(status);
+            return BERTH_OK;
+        }
+        if (!take_lesser(&status, over_bytes, next, next_over_bytes)) break;
+        over_bytes = next_over_bytes;
+    }
+    fitted->result.over_bytes = over_bytes;
+    return status;
+}
+
 // Plain C: channels in slices (passes/slice_channels.h) only where the plan without does not fit, for what they need is
 // estimated, results over operands apart. Where neither fits, the error of the one that needs less.
 static berth_status one_way(berth_fit_tries *tries, const berth_compile_options *options,
@@ -114,14 +152,15 @@ static berth_status one_way(berth_fit_tries *tries, const berth_compile_options 
     berth_status status = with_room(tries, &whole, fitted);
     uint64_t over_bytes = over_bytes_of(status, fitted);
     if (!status || over_bytes == 0) return status;
-    berth_status sliced = with_room(tries, options, fitted);
-    if (sliced && sliced != berth_status_oom() && fitted->result.over_bytes >= over_bytes) {
-        berth_status_free(sliced);
-        fitted->result.over_bytes = over_bytes;
-        return status;
+    berth_status sliced = with_slices(tries, options, fitted);
+    if (!sliced) {
+        berth_status_free(status);
+        return BERTH_OK;
     }
-    berth_status_free(status);
-    return sliced;
+    uint64_t sliced_over_bytes = over_bytes_of(sliced, fitted);
+    if (!take_lesser(&status, over_bytes, sliced, sliced_over_bytes))
+        fitted->result.over_bytes = over_bytes;
+    return status;
 }
 
 // ---- ways ---------------------------------------------------------------------------------------

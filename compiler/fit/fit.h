@@ -50,6 +50,7 @@ BERTH_MUST_USE berth_status berth_fit_check_patches(const char *text);
 typedef struct berth_fit_tries {
     const berth_module *module;
     uint32_t count;
+    uint64_t least_over_bytes;  // of all plans that did not fit; 0 = none
     struct berth_packed_store *packed_store;
 } berth_fit_tries;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/package/live.h"
 #include "compiler/package/package.h"
 
 // At most so many values are moved, so that time stays linear in the program.
@@ -11,19 +12,29 @@ enum { most_values = 256 };
 typedef struct touch {
     uint32_t root;         // the storage that the tensor is in
     uint32_t first, last;  // steps; BERTH_NO_INDEX: none
+    uint64_t size_bytes;
 } touch;
+
+// A value at the fullest step.
+typedef struct candidate {
+    uint32_t value;
+    uint64_t peak_bytes;  // without it
+} candidate;
 
 typedef struct lender {
     berth_packager *p;
     touch *touches;       // per tensor
+    touch *by_root;       // the same, those of a storage together in order of their first steps
+    uint32_t *first_of;   // per storage, and behind the last one: where its own begin in by_root
     berth_dtype *dtypes;  // per storage: of its elements
     bool *mixed;          // per storage: they are of several types
     bool *written_first;  // per storage: nothing reads what it had before
     // Per storage: its values have different sizes, begin at its first byte and take over from each other at
     // one step each, so that what is behind them is free.
     bool *is_chain;
-    BERTH_VEC(uint32_t) lent;  // storages that were moved
-    int64_t *change;           // [step_count + 1] for find_peak
+    BERTH_VEC(uint32_t) lent;      // storages that were moved
+    BERTH_VEC(candidate) at_peak;  // values
+    berth_live *live;              // of the place that is looked at: values that are nowhere else
 } lender;
 
 static void look_at_steps(lender *l) {
@@ -53,7 +64,7 @@ static void look_at_tensors(lender *l) {
         if (known[root] && l->dtypes[root] != tensor->dtype) l->mixed[root] = true;
         known[root] = true;
         l->dtypes[root] = tensor->dtype;
-        l->touches[t] = (touch){root, BERTH_NO_INDEX, BERTH_NO_INDEX};
+        l->touches[t] = (touch){root, BERTH_NO_INDEX, BERTH_NO_INDEX, tensor->size_bytes};
     }
 }
 
@@ -63,50 +74,48 @@ static int compare_touches(const void *left, const void *right) {
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
+static void sort_touches(lender *l) {
+    const uint32_t count = l->p->tensors.count, storages = l->p->storages.count;
+    if (count > 0) qsort(l->by_root, count, sizeof(*l->by_root), compare_touches);
+    for (uint32_t i = 0, root = 0; root <= storages; ++root) {
+        while (i < count && l->by_root[i].root < root) ++i;
+        l->first_of[root] = i;
+    }
+}
+
 // Between two values that do not share a step something may have to be kept that no tensor shows.
 static void find_chains(lender *l) {
-    berth_packager *p = l->p;
-    const uint32_t count = p->tensors.count;
-    touch *sorted = berth_arena_copy(p->arena, l->touches, count * sizeof(*sorted));
-    if (count > 0) qsort(sorted, count, sizeof(*sorted), compare_touches);
     uint32_t last = 0;
-    for (uint32_t i = 0; i < count; ++i) {
-        const touch *t = &sorted[i];
-        bool begins = i == 0 || sorted[i - 1].root != t->root;
+    for (uint32_t i = 0; i < l->p->tensors.count; ++i) {
+        const touch *t = &l->by_root[i];
+        bool begins = i == l->first_of[t->root];
         if (t->first == BERTH_NO_INDEX || (!begins && t->first > last))
             l->is_chain[t->root] = false;
         if (begins || t->last > last) last = t->last;
     }
 }
 
-// The most that is live at one step in the place, of values that are nowhere else.
-static uint64_t find_peak(const lender *l, uint32_t place, uint32_t *out_step) {
+// Whether it is in the place, and nowhere else.
+static bool is_in(const berth_packager *p, uint32_t value, uint32_t place) {
+    const berth_storage *s = &p->storages.data[value];
+    return s->place == place && s->usage == BERTH_POOL_WORKSPACE && s->into == BERTH_NO_INDEX &&
+           s->first_step != BERTH_NO_INDEX;
+}
+
+static void count_value(lender *l, const berth_storage *s, int sign) {
+    berth_live_add(l->live, s->first_step, s->last_step, sign * (int64_t)s->size_bytes);
+}
+
+static void count_place(lender *l, uint32_t place, berth_arena *arena) {
     const berth_packager *p = l->p;
-    int64_t *change = l->change;
-    memset(change, 0, (p->steps.count + 1) * sizeof(*change));
-    for (uint32_t i = 0; i < p->storages.count; ++i) {
-        const berth_storage *s = &p->storages.data[i];
-        if (s->place != place || s->usage != BERTH_POOL_WORKSPACE || s->into != BERTH_NO_INDEX ||
-            s->first_step == BERTH_NO_INDEX)
-            continue;
-        change[s->first_step] += (int64_t)s->size_bytes;
-        change[s->last_step + 1] -= (int64_t)s->size_bytes;
-    }
-    int64_t live = 0, most = 0;
-    *out_step = 0;
-    for (uint32_t i = 0; i < p->steps.count; ++i) {
-        live += change[i];
-        if (live <= most) continue;
-        most = live;
-        *out_step = i;
-    }
-    return (uint64_t)most;
+    l->live = berth_live_create(arena, p->steps.count);
+    for (uint32_t i = 0; i < p->storages.count; ++i)
+        if (is_in(p, i, place)) count_value(l, &p->storages.data[i], 1);
 }
 
 static bool is_at(const berth_packager *p, uint32_t value, uint32_t place, uint32_t step) {
     const berth_storage *s = &p->storages.data[value];
-    return s->place == place && s->usage == BERTH_POOL_WORKSPACE && s->into == BERTH_NO_INDEX &&
-           s->first_step != BERTH_NO_INDEX && s->first_step <= step && s->last_step >= step;
+    return is_in(p, value, place) && s->first_step <= step && s->last_step >= step;
 }
 
 // The caller has declared its array: C lets it be used as what it is, or as bytes.
@@ -129,10 +138,10 @@ static uint64_t used_meanwhile(const lender *l, uint32_t owner, uint32_t value) 
     const berth_storage *v = &p->storages.data[value], *o = &p->storages.data[owner];
     uint64_t used = 0;
     if (o->usage == BERTH_POOL_IO) return v->last_step < o->first_step ? 0 : o->size_bytes;
-    for (uint32_t t = 0; t < p->tensors.count; ++t) {
-        const touch *own = &l->touches[t];
-        if (own->root != owner || own->last < v->first_step || v->last_step < own->first) continue;
-        if (p->tensors.data[t].size_bytes > used) used = p->tensors.data[t].size_bytes;
+    for (uint32_t i = l->first_of[owner]; i < l->first_of[owner + 1]; ++i) {
+        const touch *own = &l->by_root[i];
+        if (v->last_step < own->first) break;
+        if (own->last >= v->first_step && own->size_bytes > used) used = own->size_bytes;
     }
     return used;
 }
@@ -172,21 +181,38 @@ typedef struct loan {
 // The owner lives as long as what it has.
 static void lend(lender *l, const loan *made) {
     berth_storage *v = &l->p->storages.data[made->value], *o = &l->p->storages.data[made->owner];
+    count_value(l, v, -1);
     v->into = made->owner;
     v->into_offset_bytes = made->offset_bytes;
     if (o->usage == BERTH_POOL_IO) return;
+    count_value(l, o, -1);
     if (v->first_step < o->first_step) o->first_step = v->first_step;
     if (v->last_step > o->last_step) o->last_step = v->last_step;
+    count_value(l, o, 1);
 }
 
-static uint64_t peak_with(lender *l, const loan *made) {
+static uint64_t peak_without(lender *l, uint32_t value) {
+    const berth_storage *v = &l->p->storages.data[value];
+    count_value(l, v, -1);
+    uint64_t peak = berth_live_peak(l->live);
+    count_value(l, v, 1);
+    return peak;
+}
+
+// `without` is the peak without the value.
+static uint64_t peak_with(lender *l, const loan *made, uint64_t without) {
     berth_storage *v = &l->p->storages.data[made->value], *o = &l->p->storages.data[made->owner];
     const berth_storage value = *v, owner = *o;
-    uint32_t step = 0;
+    if (o->usage == BERTH_POOL_IO ||
+        (o->first_step <= v->first_step && o->last_step >= v->last_step))
+        return without;
     lend(l, made);
-    uint64_t peak = find_peak(l, value.place, &step);
+    uint64_t peak = berth_live_peak(l->live);
+    count_value(l, o, -1);
     *v = value;
     *o = owner;
+    count_value(l, v, 1);
+    count_value(l, o, 1);
     return peak;
 }
 
@@ -206,20 +232,40 @@ static bool is_better(const lender *l, const loan *a, const loan *b) {
     return a_out != b_out ? a_out : weight(p, a->value) > weight(p, b->value);
 }
 
+// Whether it is certain without a look that more is live at once than before: what is larger than the value
+// would be live at the fullest step in its place.
+static bool is_worse(const lender *l, uint32_t value, uint32_t owner, uint32_t peak_step) {
+    const berth_storage *v = &l->p->storages.data[value], *o = &l->p->storages.data[owner];
+    return o->usage != BERTH_POOL_IO && o->size_bytes > v->size_bytes &&
+           (o->first_step > peak_step || o->last_step < peak_step);
+}
+
+static void find_values_at_peak(lender *l, uint32_t place, uint32_t step) {
+    berth_packager *p = l->p;
+    l->at_peak.count = 0;
+    for (uint32_t v = 0; v < p->storages.count; ++v)
+        if (is_at(p, v, place, step))
+            berth_vec_push(p->arena, &l->at_peak, (candidate){v, peak_without(l, v)});
+}
+
 // Moves one of the values at the fullest step.
 static bool lend_one(lender *l, uint32_t place) {
     berth_packager *p = l->p;
-    const uint32_t count = p->storages.count;
     loan best = {.value = BERTH_NO_INDEX};
-    uint32_t step = 0;
-    uint64_t peak_bytes = find_peak(l, place, &step);
+    uint64_t peak_bytes = berth_live_peak(l->live);
+    uint32_t step = berth_live_peak_step(l->live);
     if (peak_bytes == 0) return false;
-    for (uint32_t o = 0; o < count; ++o) {
+    find_values_at_peak(l, place, step);
+    for (uint32_t o = 0; o < p->storages.count; ++o) {
         if (!is_owner(l, o, place)) continue;
-        for (uint32_t v = 0; v < count; ++v) {
-            loan tried = {.value = v, .owner = o};
-            if (!is_at(p, v, place, step) || !find_offset(l, v, o, &tried.offset_bytes)) continue;
-            tried.peak_bytes = peak_with(l, &tried);
+        for (uint32_t i = 0; i < l->at_peak.count; ++i) {
+            const candidate *c = &l->at_peak.data[i];
+            loan tried = {.value = c->value, .owner = o, .peak_bytes = c->peak_bytes};
+            // The peak is not lower than without the value.
+            if (!is_better(l, &tried, &best) || is_worse(l, tried.value, o, step) ||
+                !find_offset(l, tried.value, o, &tried.offset_bytes))
+                continue;
+            tried.peak_bytes = peak_with(l, &tried, c->peak_bytes);
             if (tried.peak_bytes <= peak_bytes && is_better(l, &tried, &best)) best = tried;
         }
     }
@@ -238,13 +284,17 @@ void berth_packager__lend(berth_packager *p) {
                 .dtypes = berth_arena_new_array(scratch, berth_dtype, p->storages.count),
                 .mixed = berth_arena_new_array(scratch, bool, p->storages.count),
                 .written_first = berth_arena_new_array(scratch, bool, p->storages.count),
-                .is_chain = berth_arena_new_array(scratch, bool, p->storages.count),
-                .change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1)};
+                .first_of = berth_arena_new_array(scratch, uint32_t, p->storages.count + 1),
+                .is_chain = berth_arena_new_array(scratch, bool, p->storages.count)};
     look_at_tensors(&l);
     look_at_steps(&l);
+    l.by_root = berth_arena_copy(scratch, l.touches, p->tensors.count * sizeof(touch));
+    sort_touches(&l);
     find_chains(&l);
-    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
+    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
+        count_place(&l, place, scratch);
         while (l.lent.count < most_values && lend_one(&l, place)) {
         }
+    }
     berth_arena_destroy(scratch);
 }

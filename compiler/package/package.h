@@ -124,7 +124,7 @@ BERTH_MUST_USE berth_status berth_packager__share_memory(berth_packager *package
 // lend.c: puts values into memory that something else has and does not use meanwhile, beginning where most is
 // live at once: outputs that are written later (they belong to the caller, who has them in any case), and
 // what is left of a storage in which values of different sizes follow each other. Sets `into`. Greedy: at
-// most 256 values, each O(values at the peak x owners x tensors).
+// most 256 values, each O(values at the peak x owners x log steps).
 void berth_packager__lend(berth_packager *packager);
 
 // package_order.c: the order of the steps that are not removed with the lowest peak

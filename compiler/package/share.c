@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/package/live.h"
 #include "compiler/package/package.h"
 
 uint32_t berth_packager__root(const berth_sharing *s, uint32_t storage, uint64_t *offset) {
@@ -52,7 +53,7 @@ static void find_lifetimes(const berth_packager *p, berth_sharing *s) {
     }
 }
 
-// ---- results over operands ----------------------------------------------------------------------
+// ---- tensors of storages ------------------------------------------------------------------------
 
 static bool is_whole(const berth_packager *p, uint32_t tensor, uint32_t root, uint64_t offset) {
     return offset == 0 && p->tensors.data[tensor].size_bytes == p->storages.data[root].size_bytes;
@@ -76,121 +77,152 @@ static uint32_t count_bindings(const berth_packager *p, const berth_sharing *s, 
     return count;
 }
 
-// The largest live sum of one memory.
-static uint64_t live_peak(const berth_packager *p, const berth_sharing *s, uint32_t place,
-                          int64_t *change) {
-    memset(change, 0, (p->steps.count + 1) * sizeof(*change));
-    for (uint32_t k = p->place_first[place]; k < p->place_first[place + 1]; ++k) {
-        uint32_t i = p->place_storages[k];
-        const berth_storage *storage = &p->storages.data[i];
-        if (storage->usage != BERTH_POOL_WORKSPACE || s->into[i] != BERTH_NO_INDEX ||
-            s->first_step[i] == BERTH_NO_INDEX)
-            continue;
-        change[s->first_step[i]] += (int64_t)storage->size_bytes;
-        change[s->last_step[i] + 1] -= (int64_t)storage->size_bytes;
-    }
-    int64_t live = 0;
-    int64_t peak = 0;
-    for (uint32_t i = 0; i < p->steps.count; ++i) {
-        live += change[i];
-        if (live > peak) peak = live;
-    }
-    return (uint64_t)peak;
+// ---- what is live -------------------------------------------------------------------------------
+
+// Of a storage that has bytes of its own: adds them to what is live, or takes them away (sign -1).
+static void count_one(const berth_packager *p, const berth_sharing *s, uint32_t i, int sign,
+                      berth_live *live) {
+    const berth_storage *storage = &p->storages.data[i];
+    if (storage->usage == BERTH_POOL_WORKSPACE && s->into[i] == BERTH_NO_INDEX &&
+        s->first_step[i] != BERTH_NO_INDEX)
+        berth_live_add(live, s->first_step[i], s->last_step[i],
+                       sign * (int64_t)storage->size_bytes);
+}
+
+static berth_live *count_place(const berth_packager *p, const berth_sharing *s, uint32_t place,
+                               berth_arena *arena) {
+    berth_live *live = berth_live_create(arena, p->steps.count);
+    for (uint32_t k = p->place_first[place]; k < p->place_first[place + 1]; ++k)
+        count_one(p, s, p->place_storages[k], 1, live);
+    return live;
+}
+
+// The largest live sum of each memory, added up.
+static uint64_t live_peaks(const berth_packager *p, const berth_sharing *s) {
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    uint64_t sum = 0;
+    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
+        if (p->place_first[place] < p->place_first[place + 1])
+            sum += berth_live_peak(count_place(p, s, place, scratch));
+    berth_arena_destroy(scratch);
+    return sum;
+}
+
+// ---- results over operands ----------------------------------------------------------------------
+
+// All results over operands, one after the other.
+typedef struct taking {
+    const berth_packager *p;
+    berth_sharing *s;
+    bool eager;  // even where more is live at once then, because of what may follow
+    berth_arena *arena;
+    berth_live **live;  // per place: NULL = nobody asked
+} taking;
+
+// Two storages of one place, before they change (sign -1) and afterwards.
+static void count_both(const taking *t, uint32_t a, uint32_t b, int sign) {
+    berth_live *live = t->live[t->p->storages.data[a].place];
+    if (!live) return;
+    count_one(t->p, t->s, a, sign, live);
+    count_one(t->p, t->s, b, sign, live);
 }
 
 // The smaller of an operand and a result that may begin at the same byte gets the place of the larger,
-// which is then live for both, unless that makes more live at once (`eager`: even then, because of what
-// may follow).
-static bool share_larger(const berth_packager *p, berth_sharing *s, uint32_t from, uint32_t to,
-                         bool eager) {
-    const berth_storage *source = &p->storages.data[from], *target = &p->storages.data[to];
-    uint32_t place = source->place;
-    berth_arena *scratch = berth_arena_create_child(p->arena);
-    int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
-    uint64_t before = live_peak(p, s, place, change);
+// which is then live for both, unless that makes more live at once.
+static bool share_larger(taking *t, uint32_t from, uint32_t to) {
+    berth_sharing *s = t->s;
+    const berth_storage *source = &t->p->storages.data[from], *target = &t->p->storages.data[to];
+    berth_live **live = &t->live[source->place];
+    if (!t->eager && !*live) *live = count_place(t->p, s, source->place, t->arena);
+    uint64_t before = *live ? berth_live_peak(*live) : 0;
     bool grows = target->size_bytes > source->size_bytes;
     uint32_t kept = grows ? to : from, lost = grows ? from : to;
     uint32_t first = s->first_step[kept], last = s->last_step[kept];
+    count_both(t, from, to, -1);
     s->into[lost] = kept;
     s->offset_bytes[lost] = 0;
     s->first_step[kept] = s->first_step[from];
     s->last_step[kept] = s->last_step[to];
-    bool better = eager || live_peak(p, s, place, change) <= before;
-    berth_arena_destroy(scratch);
-    if (better) return true;
+    count_both(t, from, to, 1);
+    if (t->eager || berth_live_peak(*live) <= before) return true;
+    count_both(t, from, to, -1);
     s->into[lost] = BERTH_NO_INDEX;
     s->first_step[kept] = first;
     s->last_step[kept] = last;
+    count_both(t, from, to, 1);
     return false;
 }
 
-// Lets the result of a step have the bytes of an operand, where no other step touches these later
-// and none touched the result's place before. A result with a place of its own elsewhere (an
+// Whether a step's result may have the bytes of an operand: no other step touches these later, and none touched
+// the result's place before.
+static bool may_be_in_place(const taking *t, const berth_in_place_step *pair, uint32_t from,
+                            uint64_t from_offset, uint32_t to) {
+    const berth_packager *p = t->p;
+    const berth_storage *source = &p->storages.data[from], *target = &p->storages.data[to];
+    return from != to && source->usage == BERTH_POOL_WORKSPACE &&
+           target->usage != BERTH_POOL_CONSTANT && source->place == target->place &&
+           may_take(p, pair->from, from, from_offset) && t->s->last_step[from] == pair->step &&
+           count_bindings(p, t->s, pair->step, from) == 1 &&
+           t->s->own_first_step[p->storage_of.data[pair->to]] == pair->step;
+}
+
+// Lets the result of a step have the bytes of an operand. A result with a place of its own elsewhere (an
 // output, a part of a whole that is live anyway) takes the operand there. True when it was done.
-static bool apply_in_place(const berth_packager *p, berth_sharing *s,
-                           const berth_in_place_step *pair, bool eager) {
-    uint64_t from_offset = 0;
-    uint64_t to_offset = 0;
+static bool apply_in_place(taking *t, const berth_in_place_step *pair) {
+    const berth_packager *p = t->p;
+    berth_sharing *s = t->s;
+    uint64_t from_offset = 0, to_offset = 0;
     uint32_t from = root_of_tensor(p, s, pair->from, &from_offset);
     uint32_t to = root_of_tensor(p, s, pair->to, &to_offset);
-    const berth_storage *source = &p->storages.data[from];
-    const berth_storage *target = &p->storages.data[to];
-    if (from == to || source->usage != BERTH_POOL_WORKSPACE ||
-        target->usage == BERTH_POOL_CONSTANT || source->place != target->place ||
-        !may_take(p, pair->from, from, from_offset) || s->last_step[from] != pair->step ||
-        count_bindings(p, s, pair->step, from) != 1 ||
-        s->own_first_step[p->storage_of.data[pair->to]] != pair->step)
-        return false;
+    if (!may_be_in_place(t, pair, from, from_offset, to)) return false;
+    bool inner = p->storages.data[to].usage == BERTH_POOL_WORKSPACE;
     bool whole = is_whole(p, pair->to, to, to_offset);
     if (whole && s->first_step[to] != pair->step) return false;
     uint32_t *taken_since = &s->own_first_step[p->storage_of.data[pair->to]];
     uint32_t taken = s->first_step[from];  // the result's place, for another operand of the step
     if (p->tensors.data[pair->from].size_bytes != p->tensors.data[pair->to].size_bytes) {
-        if (!whole || target->usage != BERTH_POOL_WORKSPACE || !share_larger(p, s, from, to, eager))
-            return false;
-        *taken_since = taken;
-        return true;
-    }
-    if (whole && target->usage == BERTH_POOL_WORKSPACE) {
+        if (!whole || !inner || !share_larger(t, from, to)) return false;
+    } else if (whole && inner) {
+        count_both(t, from, to, -1);
         s->into[to] = from;
         s->offset_bytes[to] = 0;
         s->last_step[from] = s->last_step[to];
-        *taken_since = taken;
-        return true;
+        count_both(t, from, to, 1);
+    } else {
+        if (!is_whole(p, pair->from, from, from_offset) ||
+            (!whole && inner && s->first_step[to] > s->first_step[from]))
+            return false;
+        count_both(t, from, to, -1);
+        s->into[from] = to;
+        s->offset_bytes[from] = to_offset;
+        if (s->first_step[from] < s->first_step[to]) s->first_step[to] = s->first_step[from];
+        count_both(t, from, to, 1);
     }
-    if (!is_whole(p, pair->from, from, from_offset)) return false;
-    if (!whole && target->usage == BERTH_POOL_WORKSPACE && s->first_step[to] > s->first_step[from])
-        return false;
-    s->into[from] = to;
-    s->offset_bytes[from] = to_offset;
     *taken_since = taken;
-    if (s->first_step[from] < s->first_step[to]) s->first_step[to] = s->first_step[from];
     return true;
 }
 
 static uint32_t apply_with(const berth_packager *p, berth_sharing *s, bool eager) {
     uint32_t count = 0;
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    taking t = {.p = p,
+                .s = s,
+                .eager = eager,
+                .arena = scratch,
+                .live =
+                    berth_arena_new_array(scratch, berth_live *, berth_packager__place_count(p))};
     for (uint32_t i = 0; i < p->in_place.count; ++i)
         if (!p->facts.data[p->in_place.data[i].step].removed)
-            count += apply_in_place(p, s, &p->in_place.data[i], eager);
+            count += apply_in_place(&t, &p->in_place.data[i]);
+    berth_arena_destroy(scratch);
     return count;
 }
 
-static uint64_t live_peaks(const berth_packager *p, const berth_sharing *s) {
-    berth_arena *scratch = berth_arena_create_child(p->arena);
-    int64_t *change = berth_arena_new_array(scratch, int64_t, p->steps.count + 1);
-    uint64_t sum = 0;
-    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
-        if (p->place_first[place] < p->place_first[place + 1])
-            sum += live_peak(p, s, place, change);
-    berth_arena_destroy(scratch);
-    return sum;
-}
-
 // One by one as each makes it no worse, or for small memories all, where that ends better.
-static uint32_t apply_all_in_place(const berth_packager *p, berth_sharing *s) {
+// What *s then has may be in `arena`.
+static uint32_t apply_all_in_place(const berth_packager *p, berth_sharing *s, berth_arena *arena) {
     if (p->target->executor != BERTH_EXECUTOR_AOT) return apply_with(p, s, false);
-    berth_sharing eager = make_sharing(p, p->arena);
+    berth_sharing eager = make_sharing(p, arena);
     copy_sharing(p, s, &eager);
     size_t bytes = p->storages.count * sizeof(uint32_t);
     memcpy(eager.first_step, s->first_step, bytes);
@@ -208,7 +240,7 @@ static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_p
     berth_sharing s = make_sharing(p, scratch);
     copy_sharing(p, given, &s);
     find_lifetimes(p, &s);
-    if (in_place) apply_all_in_place(p, &s);
+    if (in_place) apply_all_in_place(p, &s, scratch);
     uint64_t sum = live_peaks(p, &s);
     berth_arena_destroy(scratch);
     return sum;
@@ -372,7 +404,7 @@ berth_status berth_packager__share_memory(berth_packager *p) {
     p->report->views_bytes = measure(p, &s, true);
     BERTH_TRY(lower_peak_by_order(p, &s));
     find_lifetimes(p, &s);
-    p->report->in_place_count = apply_all_in_place(p, &s);
+    p->report->in_place_count = apply_all_in_place(p, &s, p->arena);
     p->report->ordered_bytes = measure(p, &s, false);
     if (p->report->ordered_bytes < p->report->order_bound_bytes)
         p->report->order_bound_bytes = 0;  // a bound where no result is over one of another size

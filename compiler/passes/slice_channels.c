@@ -17,7 +17,8 @@ typedef struct slicer {
     berth_op_id *only_user;      // per value of the graph as it was; BERTH_NONE = none, or several
     bool *is_result;             // per value
     uint32_t *place, *last_use;  // per operation its place in the order; per value the last user's
-    uint64_t io_bytes;
+    uint64_t io_bytes, input_bytes;
+    uint64_t least_bytes;  // of the budget: no plan needs less, however many slices there are
 } slicer;
 
 // From the convolution to the last elementwise operation behind the depthwise one.
@@ -173,12 +174,25 @@ static uint64_t waiting_bytes(const slicer *s, const chain *c) {
     return bytes;
 }
 
-// As few slices as leave room; 1 = none are needed.
+// The next larger number of slices that are possible; 0 = none.
+static int64_t more_slices(const slicer *s, const chain *c, uint32_t device, int64_t than) {
+    // A kernel binds all parts and the whole.
+    int64_t most = berth_target_max_bindings(s->target->devices[device].target) - 1;
+    for (int64_t n = than + 1; n <= c->channels / 2 && n <= most; ++n)
+        if (c->channels % n == 0 && c->channels / n % 2 == 0) return n;
+    return 0;
+}
+
+static uint32_t device_of(const slicer *s, const chain *c) {
+    return berth_plan_device_of(s->r.module, s->target, graph_of(s)->ops.data[c->ops[0]].device);
+}
+
+// As few slices as leave room; 1 = none are needed. Where the budget is less than any plan needs, as many as
+// the least one takes: more would be steps for nothing.
 static int64_t choose_slices(const slicer *s, const chain *c) {
     const berth_graph *graph = graph_of(s);
     berth_value_id x = graph->ops.data[c->ops[0]].inputs[0];
-    uint32_t device =
-        berth_plan_device_of(s->r.module, s->target, graph->ops.data[c->ops[0]].device);
+    uint32_t device = device_of(s, c);
     if (device == BERTH_NO_INDEX) return 1;
     uint64_t budget = s->target->memories[s->target->devices[device].own_memory].budget_bytes;
     berth_value_id y = graph->ops.data[c->ops[c->count - 1]].outputs[0];
@@ -186,15 +200,60 @@ static int64_t choose_slices(const slicer *s, const chain *c) {
         s->io_bytes + SPARE_BYTES + waiting_bytes(s, c) + (s->is_result[y] ? 0 : bytes_of(s, y));
     if (graph->values.data[x].op != BERTH_NONE) other += bytes_of(s, x);
     uint64_t between = between_bytes(s, c);
-    if (budget == 0 || between + other <= budget) return 1;
-    // A kernel binds all parts and the whole.
-    int64_t best = 1, most = berth_target_max_bindings(s->target->devices[device].target) - 1;
-    for (int64_t n = 2; n <= c->channels / 2 && n <= most; ++n) {
-        if (c->channels % n || c->channels / n % 2) continue;
+    if (budget == 0) return 1;
+    if (budget < s->least_bytes) budget = s->least_bytes;
+    int64_t best = 1;
+    for (int64_t n = 1; n && between / (uint64_t)best + other > budget;
+         n = more_slices(s, c, device, n))
         best = n;
-        if (between / (uint64_t)n + other <= budget) break;
-    }
     return best;
+}
+
+// ---- the least that there is a plan for ---------------------------------------------------------
+
+// Bytes that a convolution certainly finds in memory as its operand: what another one made, in the smallest of
+// the types that it has on the way. What comes from the model's input may be read there.
+static uint64_t operand_bytes(const slicer *s, berth_value_id operand) {
+    const berth_graph *graph = graph_of(s);
+    uint64_t least = bytes_of(s, operand);
+    for (berth_value_id at = operand;;) {
+        berth_op_id from = graph->values.data[at].op;
+        if (from == BERTH_NONE) return 0;
+        const berth_op *op = &graph->ops.data[from];
+        if (is_convolution(op->kind)) return least;
+        if (!berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE)) return 0;
+        uint32_t i = 0;
+        while (i < op->input_count &&
+               (op->inputs[i] == BERTH_NONE || constant_of(s, op->inputs[i])))
+            ++i;
+        if (i == op->input_count) return 0;
+        at = op->inputs[i];
+        if (bytes_of(s, at) < least) least = bytes_of(s, at);
+    }
+}
+
+// With as many slices as possible, `between` the convolutions of a chain.
+static uint64_t least_between(const slicer *s, const chain *c) {
+    uint32_t device = device_of(s, c);
+    int64_t best = 1;
+    for (int64_t n = 1; n && device != BERTH_NO_INDEX; n = more_slices(s, c, device, n)) best = n;
+    return best > 1 ? between_bytes(s, c) / (uint64_t)best : 0;
+}
+
+// A lower bound of what all plans need: the model's inputs, and an operand, or what is between beside it.
+static void find_least(slicer *s, const berth_op_id *ids, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_op *op = &graph_of(s)->ops.data[ids[i]];
+        chain c;
+        uint64_t bytes = 0;
+        if (!is_convolution(op->kind)) continue;
+        if (find_chain(s, ids[i], &c))
+            bytes =
+                operand_bytes(s, graph_of(s)->ops.data[c.ops[0]].inputs[0]) + least_between(s, &c);
+        else
+            bytes = operand_bytes(s, op->inputs[0]);
+        if (s->input_bytes + bytes > s->least_bytes) s->least_bytes = s->input_bytes + bytes;
+    }
 }
 
 static void put_on(slicer *s, berth_value_id value, berth_value_id like) {
@@ -288,7 +347,8 @@ static void find_users(slicer *s) {
                 s->only_user[op->inputs[k]] = root->ops.data[i];
     }
     for (uint32_t i = 0; i < root->params.count; ++i)
-        s->io_bytes += bytes_of(s, root->params.data[i]);
+        s->input_bytes += bytes_of(s, root->params.data[i]);
+    s->io_bytes = s->input_bytes;
     for (uint32_t i = 0; i < root->results.count; ++i) {
         s->only_user[root->results.data[i]] = BERTH_NONE;
         s->is_result[root->results.data[i]] = true;
@@ -297,15 +357,17 @@ static void find_users(slicer *s) {
 }
 
 berth_status berth_pass_slice_channels(berth_module *module, berth_func_id main,
-                                       const berth_multi_target *target) {
+                                       const berth_multi_target *target,
+                                       uint64_t least_budget_bytes) {
     if (target->executor != BERTH_EXECUTOR_AOT) return BERTH_OK;
-    slicer s = {.target = target};
+    slicer s = {.target = target, .least_bytes = least_budget_bytes};
     berth_rewriter_begin(&s.r, module, main);
     find_users(&s);
     const berth_region *root = &graph_of(&s)->regions.data[0];
     uint32_t count = root->ops.count;
     berth_op_id *ids =
         berth_arena_copy(module->arena, root->ops.data, count * sizeof(*root->ops.data));
+    find_least(&s, ids, count);
     for (uint32_t i = 0; i < count; ++i) {
         chain c;
         if (!find_chain(&s, ids[i], &c)) continue;
