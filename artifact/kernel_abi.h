@@ -26,7 +26,8 @@
 //         same order. Work-groups are groups[3] x group_size[3] (the module's LocalSize).
 // cuda    CUDA C source text (C++ with extern "C" kernels) that includes nothing; NVRTC compiles it when a program is opened. Kernel arguments are the buffers in
 //         order, then the constants as 64-bit integers; blocks are groups[3] of group_size[3]
-//         threads.
+//         threads. A kernel whose arrays in shared memory are larger than 48 KiB takes it from
+//         the launch: a line `// berth_declares_ENTRY/shared: BYTES` says how much.
 // vta     its own library has the format (drivers/vta).
 //
 // Declarations. What a kernel does to its buffers (berth_kernel_binding), its grid and its scratch
@@ -93,6 +94,9 @@ typedef struct berth_kernel_binding {
 
 // vulkan: addresses and constants that fit into the push constants that every device has.
 #define BERTH_SPIRV_PUSHED_MAX 16
+
+// cuda, before the colon of that line.
+#define BERTH_CUDA_SHARED_SUFFIX "/shared"
 
 // Alignment of tensors in the pools of such programs: the largest element.
 #define BERTH_PLAIN_ALIGNMENT_BYTES 8

@@ -59,7 +59,10 @@ def occupancy(machine, registers, shared, threads):
 def compiled(nvcc, machine, text, threads, work):
     said = run([nvcc, f"-arch={machine}", "-std=c++17", "-w", "-cubin", "-Xptxas", "-v", "-o", os.path.join(work, "cubin"), text])
     registers = int(re.search(r"Used (\d+) registers", said)[1])
-    shared = int(re.search(r"(\d+) bytes smem", said)[1])
+    declared = re.search(r"(\d+) bytes smem", said)
+    shared = int(declared[1]) if declared else 0
+    with open(text) as file:  # more than a kernel may declare comes with the launch
+        shared += sum(int(number) for number in re.findall(r"^ *// berth_declares_\w+/shared: (\d+)", file.read(), re.M))
     spilled = int(re.search(r"(\d+) bytes spill stores", said)[1])
     blocks, share = occupancy(machine, registers, shared, threads)
     print(f"    {machine}: {registers} registers, {shared} bytes of shared memory, {spilled} bytes spilled; {blocks} blocks of "

@@ -39,21 +39,41 @@ berth_status berth_devices__keep_declarations(berth_allocator allocator, const c
     return BERTH_OK;
 }
 
-berth_status berth_devices__check_declared_line(berth_allocator allocator,
-                                                const berth_program_kernel *kernel,
-                                                const berth_declared_lines *lines) {
-    if (!lines->text) return BERTH_OK;
+// What follows ENTRYSUFFIX and a colon, up to the newline; NULL: no line has it.
+static const char *find_line(const berth_declared_lines *lines, const char *entry,
+                             const char *suffix, size_t *out_bytes) {
+    if (!lines->text) return NULL;
     const char *end = lines->text + lines->size_bytes;
-    size_t name_bytes = strlen(kernel->entry), bytes = 0;
+    size_t entry_bytes = strlen(entry), suffix_bytes = strlen(suffix), bytes = 0;
     for (const char *at = next_line(lines->text, end, &bytes); at;
          at = next_line(at + bytes, end, &bytes)) {
         const char *name = at + line_start_bytes;
-        size_t left = bytes - line_start_bytes;
-        if (left < name_bytes + 3 || memcmp(name, kernel->entry, name_bytes) != 0 ||
-            memcmp(name + name_bytes, ": ", 2) != 0)
+        size_t left = bytes - line_start_bytes, whole = entry_bytes + suffix_bytes + 2;
+        if (left <= whole || memcmp(name, entry, entry_bytes) != 0 ||
+            memcmp(name + entry_bytes, suffix, suffix_bytes) != 0 ||
+            memcmp(name + entry_bytes + suffix_bytes, ": ", 2) != 0)
             continue;
-        return berth_devices__check_declaration(allocator, kernel, name + name_bytes + 2,
-                                                left - name_bytes - 3);
+        *out_bytes = left - whole - 1;
+        return name + whole;
     }
-    return BERTH_OK;
+    return NULL;
+}
+
+berth_status berth_devices__check_declared_line(berth_allocator allocator,
+                                                const berth_program_kernel *kernel,
+                                                const berth_declared_lines *lines) {
+    size_t bytes = 0;
+    const char *text = find_line(lines, kernel->entry, "", &bytes);
+    return text ? berth_devices__check_declaration(allocator, kernel, text, bytes) : BERTH_OK;
+}
+
+uint64_t berth_devices__declared_number(const berth_declared_lines *lines, const char *entry,
+                                        const char *suffix) {
+    size_t bytes = 0;
+    uint64_t number = 0;
+    const char *text = find_line(lines, entry, suffix, &bytes);
+    for (; text && bytes > 0 && *text >= '0' && *text <= '9' && number < (1u << 31) / 10; --bytes)
+        number = 10 * number + (uint64_t)(*text++ - '0');
+    if (!text) return 0;
+    return bytes == 0 ? number : UINT64_MAX;
 }

@@ -31,6 +31,10 @@ BERTH_MUST_USE berth_status berth_devices__keep_declarations(berth_allocator all
 BERTH_MUST_USE berth_status berth_devices__check_declared_line(berth_allocator allocator,
                                                                const berth_program_kernel *kernel,
                                                                const berth_declared_lines *lines);
+// The number in a line "// berth_declares_ENTRYSUFFIX: NUMBER", less than 2^31. 0: there is none; UINT64_MAX: it is
+// no such number.
+uint64_t berth_devices__declared_number(const berth_declared_lines *lines, const char *entry,
+                                        const char *suffix);
 
 // Keep every buffer and executable that the commands name alive, and let go of them again: what a
 // queue does around a submission that outlives submit. Allocate nothing.

@@ -167,6 +167,19 @@ static void fill_gpu(berth_target *target, const gpu_defaults *d) {
     set_real(&target->link_bandwidth_bytes_per_s, d->link_bandwidth);
 }
 
+// What a block may ask for (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+static int64_t cuda_local_bytes(const char *arch, int64_t usual) {
+    static const struct {
+        char arch[7];
+        uint8_t kib;
+    } most[] = {{"sm_70", 96},   {"sm_72", 96},  {"sm_75", 64},  {"sm_80", 163},  {"sm_86", 99},
+                {"sm_87", 163},  {"sm_89", 99},  {"sm_90", 227}, {"sm_100", 227}, {"sm_103", 227},
+                {"sm_110", 227}, {"sm_120", 99}, {"sm_121", 99}};
+    for (size_t i = 0; arch && i < sizeof(most) / sizeof(*most); ++i)
+        if (strcmp(arch, most[i].arch) == 0) return (int64_t)most[i].kib << 10;
+    return usual;
+}
+
 static void set_extra(berth_arena *arena, berth_target *target, const char *name, int64_t value) {
     if (berth_target_extra_get(target, name, INT64_MIN) != INT64_MIN) return;
     berth_target_extra *grown =
@@ -271,7 +284,10 @@ void berth_target__fill_defaults(berth_arena *arena, berth_target *target) {
     case BERTH_DEVICE_CPU: fill_cpu(target); break;
     case BERTH_DEVICE_OPENCL: fill_gpu(target, &opencl); break;
     case BERTH_DEVICE_VULKAN: fill_gpu(target, &vulkan); break;
-    case BERTH_DEVICE_CUDA: fill_gpu(target, &cuda); break;
+    case BERTH_DEVICE_CUDA:
+        set(&target->local_memory_bytes, cuda_local_bytes(target->arch, cuda.local_memory_bytes));
+        fill_gpu(target, &cuda);
+        break;
     case BERTH_DEVICE_VTA: fill_vta(arena, target); break;
     case BERTH_DEVICE_NPU: fill_npu(arena, target); break;
     case BERTH_DEVICE_NULL: fill_null(target); break;

@@ -158,6 +158,16 @@ bool berth_target_has_groups(const berth_target *target) {
            (target->kind != BERTH_DEVICE_OPENCL || !berth_target_is_cores(target));
 }
 
+bool berth_target_has_warps(const berth_target *target) {
+    return target->kind == BERTH_DEVICE_CUDA;
+}
+
+int64_t berth_target_declared_local_bytes(const berth_target *target) {
+    bool more = target->kind == BERTH_DEVICE_CUDA &&
+                target->local_memory_bytes > BERTH_CUDA_DECLARED_LOCAL_BYTES;
+    return more ? BERTH_CUDA_DECLARED_LOCAL_BYTES : target->local_memory_bytes;
+}
+
 uint32_t berth_target_max_bindings(const berth_target *target) {
     int64_t most = target->max_bindings;
     return most > 0 && most < BERTH_TARGET_MAX_BINDINGS ? (uint32_t)most

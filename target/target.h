@@ -134,6 +134,11 @@ bool berth_target_is_cores(const berth_target *target);
 // A device whose kernels are work-groups of several work items: GPUs, and processor cores behind Vulkan, where a
 // subgroup is a vector. Behind OpenCL cores run register tiles, one work item at a time.
 bool berth_target_has_groups(const berth_target *target);
+// Work-items of a subgroup multiply together, by intrinsics for that, in the language of the kind's kernels.
+bool berth_target_has_warps(const berth_target *target);
+// What a kernel may declare of local_memory_bytes; the rest, where there is more, comes with its launch.
+int64_t berth_target_declared_local_bytes(const berth_target *target);
+#define BERTH_CUDA_DECLARED_LOCAL_BYTES (48 << 10)  // CUDA C++ Programming Guide, "Shared Memory"
 // Most buffers that one kernel takes: what the target says, at most BERTH_TARGET_MAX_BINDINGS.
 uint32_t berth_target_max_bindings(const berth_target *target);
 bool berth_target_has_feature(const berth_target *target, const char *feature);

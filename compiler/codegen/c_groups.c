@@ -26,24 +26,58 @@ static void open_flat_grid(berth_c_printer *p, const berth_stmt *grid, int grid_
     }
 }
 
-// Memory of a group is declared in the outermost scope of a kernel (OpenCL C 1.2, 6.5.2).
-static void declare_local(berth_c_printer *p, berth_stmt id, const berth_c_group_words *words) {
-    const berth_stmt_node node = p->fn->stmts.data[id];
-    if (!id) return;
-    if (node.kind == BERTH_STMT_SEQ)
-        for (uint32_t i = 0; i < node.count; ++i)
-            declare_local(p, p->fn->lists.data[node.first + i], words);
-    if (node.kind == BERTH_STMT_FOR || node.kind == BERTH_STMT_IF) {
-        declare_local(p, node.body, words);
-        declare_local(p, node.other, words);
-    }
-    if (node.kind != BERTH_STMT_ALLOC) return;
-    const berth_buf_info *info = &p->fn->bufs.data[node.buf];
-    if (info->scope != BERTH_SCOPE_LOCAL) return;
+static int64_t element_count(const berth_buf_info *info) {
     int64_t count = 1;
     for (int d = 0; d < info->rank; ++d) count *= info->dims[d];
-    berth_c_line(p, "%s%s b%u[%lld]%s;", words->local, berth_c_storage_type(p, info->dtype),
-                 node.buf, (long long)(count ? count : 1), words->local_end);
+    return count ? count : 1;
+}
+
+// Calls `visit` for the arrays of a group below a statement, with the bytes of those before.
+static int64_t each_local(const berth_tfn *fn, berth_stmt id, int64_t offset,
+                          void (*visit)(void *user, berth_buf buf, int64_t offset), void *user) {
+    const berth_stmt_node node = fn->stmts.data[id];
+    if (!id) return offset;
+    if (node.kind == BERTH_STMT_SEQ)
+        for (uint32_t i = 0; i < node.count; ++i)
+            offset = each_local(fn, fn->lists.data[node.first + i], offset, visit, user);
+    if (node.kind == BERTH_STMT_FOR || node.kind == BERTH_STMT_IF) {
+        offset = each_local(fn, node.body, offset, visit, user);
+        offset = each_local(fn, node.other, offset, visit, user);
+    }
+    if (node.kind != BERTH_STMT_ALLOC) return offset;
+    const berth_buf_info *info = &fn->bufs.data[node.buf];
+    if (info->scope != BERTH_SCOPE_LOCAL) return offset;
+    if (visit) visit(user, node.buf, offset);
+    int64_t bytes = element_count(info) * (int64_t)berth_dtype_size_bytes(info->dtype);
+    return offset + (bytes + 15) / 16 * 16;
+}
+
+int64_t berth_c_groups_local_bytes(const berth_tfn *fn, berth_stmt nest) {
+    return each_local(fn, nest, 0, NULL, NULL);
+}
+
+typedef struct local_printer {
+    berth_c_printer *p;
+    const berth_c_group_words *words;
+} local_printer;
+
+static void declare_local(void *user, berth_buf buf, int64_t offset) {
+    berth_c_printer *p = ((local_printer *)user)->p;
+    const berth_c_group_words *words = ((local_printer *)user)->words;
+    const berth_buf_info *info = &p->fn->bufs.data[buf];
+    const char *type = berth_c_storage_type(p, info->dtype);
+    if (words->launched)
+        berth_c_line(p, "%s *const b%u = (%s *)(berth_shared + %lld);", type, buf, type,
+                     (long long)offset);
+    else
+        berth_c_line(p, "%s%s b%u[%lld]%s;", words->local, type, buf,
+                     (long long)element_count(info), words->local_end);
+}
+
+// Memory of a group is declared in the outermost scope of a kernel (OpenCL C 1.2, 6.5.2).
+static void declare_locals(berth_c_printer *p, const berth_c_group_words *words) {
+    if (words->launched) berth_c_line(p, "%s", words->launched);
+    each_local(p->fn, p->nest, 0, declare_local, &(local_printer){p, words});
 }
 
 void berth_c_groups_open(berth_c_printer *p, const berth_kernel_source *kernel,
@@ -67,7 +101,7 @@ void berth_c_groups_open(berth_c_printer *p, const berth_kernel_source *kernel,
         berth_strbuf_add(&p->out, BERTH_TEMPLATE_LINES);
     }
     if (grid_count == 0 && berth_kernel_has_group_loops(p->fn, p->nest)) {
-        declare_local(p, p->nest, words);
+        declare_locals(p, words);
         berth_c_line(p, "{");
     } else
         open_flat_grid(p, grid, grid_count, words);

@@ -66,6 +66,28 @@ static const char *block_index(berth_c_printer *p, const berth_kernel_source *sh
     return berth_arena_printf(p->arena, "(blockIdx.x / %uu / %uu)", x, y);
 }
 
+// An emulation on the processor has its own.
+static const char shared_line[] = "BERTH_SHARED;";
+static const char shared_macro[] =
+    "#ifndef BERTH_SHARED\n"
+    "#define BERTH_SHARED extern __shared__ __align__(16) unsigned char berth_shared[]\n"
+    "#endif\n";
+
+// Shared memory that the launch gives; 0: all is declared.
+static int64_t launched_bytes(const berth_c_printer *p) {
+    int64_t bytes = berth_c_groups_local_bytes(p->fn, p->nest);
+    return bytes > BERTH_CUDA_DECLARED_LOCAL_BYTES ? bytes : 0;
+}
+
+static void declare_kernel(berth_c_printer *p, const char *entry, const char *declaration) {
+    berth_c_groups_declare(p, entry, declaration);
+    int64_t bytes = launched_bytes(p);
+    if (bytes > 0)
+        berth_c_groups_declare(p,
+                               berth_arena_printf(p->arena, "%s" BERTH_CUDA_SHARED_SUFFIX, entry),
+                               berth_arena_printf(p->arena, "%lld", (long long)bytes));
+}
+
 static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                         const berth_stmt *grid, int grid_count) {
     berth_c_group_words words = common_words;
@@ -74,6 +96,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     uint32_t threads = flat ? words.flat_group_size
                             : shape.group_size[0] * shape.group_size[1] * shape.group_size[2];
     p->copies_async = berth_tfn_has_pending(p->fn, p->nest);
+    if (launched_bytes(p) > 0) words.launched = shared_line;
     words.kernel =
         berth_arena_printf(p->arena, "extern \"C\" __global__ void __launch_bounds__(%u)", threads);
     berth_c_groups_open(p, kernel, grid, grid_count, &words);
@@ -235,7 +258,7 @@ static void wait_for_copies(berth_c_printer *p, int pending) {
         .kind = BERTH_DEVICE_CUDA, .index_type = index, .index_bits = bits, BERTH_C_TYPES,         \
         .global_pointer = "", .restrict_word = "__restrict__", .f64_suffix = "",                   \
         .open_kernel = open_kernel, .close_kernel = close_kernel,                                  \
-        .declare_kernel = berth_c_groups_declare, .open_loop = open_loop,                          \
+        .declare_kernel = declare_kernel, .open_loop = open_loop,                                  \
         .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .half_vectors = true,        \
@@ -254,8 +277,10 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     berth_kernel_source *kernels = NULL;
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
     berth_strbuf whole = berth_strbuf_make(arena);
+    const char *kernels_text = berth_strbuf_text(&p->out);
+    if (strstr(kernels_text, shared_line)) berth_strbuf_add(&whole, shared_macro);
     berth_c_add_intrinsics(p, &whole);
-    berth_strbuf_add(&whole, berth_strbuf_text(&p->out));
+    berth_strbuf_add(&whole, kernels_text);
     out_result->source = berth_strbuf_text(&whole);
     out_result->kernels = kernels;
     return BERTH_OK;

@@ -42,7 +42,7 @@ bool berth_attention_pays(const berth_module *module, const berth_graph *graph,
     int64_t block_rows = berth_attention_block_rows(attention);
     int64_t held = block_rows * (berth_attention_block_keys(attention) + attention->columns + 4);
     int64_t sum_bytes = dtype == BERTH_DTYPE_F64 ? 8 : 4;
-    if (held * sum_bytes > on->local_memory_bytes / 2) return false;
+    if (held * sum_bytes > berth_target_declared_local_bytes(on) / 2) return false;
     estimate e = {.bandwidth =
                       target->memories[target->devices[device].own_memory].bandwidth_bytes_per_s,
                   .peak = berth_target_peak(on, sum_bytes == 8 ? BERTH_DTYPE_F64 : BERTH_DTYPE_F32),

@@ -12,12 +12,8 @@
 // ---- reduction loops
 // ------------------------------------------------------------------------------------------------
 
-// Splits reduction loops by the blocks of what they read; inner parts go innermost: ic -> ic_o,
-// ..., ic_i.
-void berth_cpu_tile__split_reduction(berth_cpu_tile *p) {
-    berth_tfn *fn = p->fn;
-    berth_reduction *r = &p->reduction;
-    const berth_access_list *loads = &p->loads;
+bool berth_cpu__split_blocks(berth_tfn *fn, const berth_access_list *loads, berth_reduction *r) {
+    bool any = false;
     for (int i = r->loops.count - 1; i >= 0; --i) {
         int64_t block = 0;
         for (uint32_t k = 0; k < loads->items.count && !block; ++k)
@@ -29,12 +25,20 @@ void berth_cpu_tile__split_reduction(berth_cpu_tile *p) {
             berth_decisions_refuse(fn, status);
             continue;
         }
+        any = true;
         // Sums are taken in another order from here on; that is what a reduction allows.
         berth_nest_loop inner = r->loops.loops[i + 1];
         for (int k = i + 1; k + 1 < r->loops.count; ++k) r->loops.loops[k] = r->loops.loops[k + 1];
         r->loops.loops[r->loops.count - 1] = inner;
     }
     r->update = fn->stmts.data[r->loops.body].value;
+    return any;
+}
+
+void berth_cpu_tile__split_reduction(berth_cpu_tile *p) {
+    berth_tfn *fn = p->fn;
+    berth_reduction *r = &p->reduction;
+    (void)berth_cpu__split_blocks(fn, &p->loads, r);
     int64_t total = 1;
     for (int i = 0; i < r->loops.count; ++i) total *= r->loops.loops[i].extent;
     int64_t most = p->facts->caps.unroll_terms;

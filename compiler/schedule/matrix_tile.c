@@ -1,5 +1,6 @@
 #include "compiler/schedule/matrix_tile.h"
 
+#include "compiler/schedule/policy_cpu.h"
 #include "compiler/schedule/tensorize.h"
 #include "ir/tensor/copies.h"
 
@@ -103,6 +104,29 @@ static int64_t side_bytes(const berth_matrix_plan *m, const berth_matrix_side *s
     return outer * padded(inner, s->dtype) * (int64_t)berth_dtype_size_bytes(s->dtype);
 }
 
+// Registers of a work-item: sums, operands, and for addresses about what nvcc takes (docs/cuda.md,
+// Counted from the code).
+static int64_t registers_of(const berth_matrix_plan *m) {
+    enum { addresses = 28 };
+    return 4 * m->rows * m->columns + 4 * m->rows + 2 * m->columns + addresses;
+}
+
+// Tiles in turns: as many as the memory that all groups have holds; of devices that give a group more, also as
+// many as leave a compute unit the groups at once that its registers allow.
+static int64_t wanted_stages(const berth_matrix_plan *m, const berth_local_tile_limits *limits,
+                             int64_t bytes) {
+    int64_t stages = limits->local_memory_bytes / bytes;
+    int64_t items = BERTH_MATRIX_WARP * m->warp_rows * m->warp_columns;
+    int64_t groups = limits->unit_registers / (registers_of(m) * items);
+    if (groups < 1) groups = 1;
+    while (stages < limits->copy_stages && (stages + 1) * bytes <= limits->most_memory_bytes &&
+           groups *
+                   ((stages + 1) * bytes + limits->unit_memory_bytes - limits->most_memory_bytes) <=
+               limits->unit_memory_bytes)
+        ++stages;
+    return stages < limits->copy_stages ? stages : limits->copy_stages;
+}
+
 static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
     berth_tfn *fn = m->p.fn;
     int64_t whole = ceil_div(m->p.sum.extent, m->terms) * m->terms;
@@ -114,19 +138,22 @@ static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *l
         m->depth = m->terms;
     }
     int64_t bytes = side_bytes(m, &m->row_side) + side_bytes(m, &m->column_side);
-    int64_t most = limits->local_memory_bytes / bytes;
+    int64_t memory_bytes = limits->most_memory_bytes > limits->local_memory_bytes
+                               ? limits->most_memory_bytes
+                               : limits->local_memory_bytes;
+    int64_t most = memory_bytes / bytes, wanted = wanted_stages(m, limits, bytes);
     int64_t steps = ceil_div(m->p.sum.extent, m->depth);
     if (most > BERTH_TFN_MOST_PENDING) most = BERTH_TFN_MOST_PENDING;
     if (most > steps) most = steps;
-    int64_t wanted = most < limits->copy_stages ? most : limits->copy_stages;
-    m->stages = berth_decide(fn, BERTH_DECISION_STAGES, wanted, 1, most < 1 ? 1 : most,
-                             "the memory of a group, and steps of the sum");
+    if (wanted > most) wanted = most;
+    m->stages = berth_decide(fn, BERTH_DECISION_STAGES, wanted < 1 ? 1 : wanted, 1,
+                             most < 1 ? 1 : most, "the memory of a group, and steps of the sum");
     if (most >= 1) return true;
     berth_decisions_refuse(
         fn, berth_status_make(BERTH_FAILED_PRECONDITION,
                               "schedule: matrix tile: a step of the sum takes %lld bytes, and a "
                               "group has %lld",
-                              (long long)bytes, (long long)limits->local_memory_bytes));
+                              (long long)bytes, (long long)memory_bytes));
     return false;
 }
 
@@ -274,12 +301,25 @@ static berth_stmt build(berth_matrix_plan *m) {
                                ceil_div(p->columns.extent, tile_columns(m)));
 }
 
+// Of operands in blocks of channels: terms of a block, which lie beside each other, become the innermost of the
+// sum, so that they are copied at once.
+static void sum_blocks_inside(berth_tfn *fn, berth_nest *nest) {
+    berth_reduction sum;
+    berth_access_list loads = {0};
+    if (!berth_reduction_parse(fn, nest->body, &sum)) return;
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, nest);
+    ranges = berth_ranges_with(fn, &ranges, &sum.loops);
+    berth_cpu__collect_loads(fn, &ranges, sum.update, &loads);
+    if (berth_cpu__split_blocks(fn, &loads, &sum)) nest->body = berth_reduction_emit(fn, &sum);
+}
+
 berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
                              const berth_local_tile_limits *limits) {
     berth_matrix_plan m = {.p = {.fn = fn, .nest = *nest}};
-    if (!berth_nest_is_independent(fn, nest) || !berth_local__analyse(&m.p) ||
-        !operands_of(&m, limits->target))
-        return 0;
+    if (!berth_nest_is_independent(fn, nest)) return 0;
+    sum_blocks_inside(fn, &m.p.nest);
+    if (!berth_local__analyse(&m.p) || !operands_of(&m, limits->target)) return 0;
     berth_matrix__choose_copies(&m, &m.row_side);
     berth_matrix__choose_copies(&m, &m.column_side);
     choose_tile(&m, limits);

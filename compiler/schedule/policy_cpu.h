@@ -96,6 +96,9 @@ typedef struct berth_access_list {
 } berth_access_list;
 void berth_cpu__collect_loads(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
                               berth_access_list *out);
+// Splits the loops of a sum by the blocks of what it loads; inner parts go innermost, ic -> ic_o, ..., ic_i. False:
+// there are none. cpu_tile_choice.c
+bool berth_cpu__split_blocks(berth_tfn *fn, const berth_access_list *loads, berth_reduction *sum);
 // Whether `more` elements after those that an access reads lie in its buffer's storage, too.
 // cpu_tile_choice.c
 bool berth_cpu__reads_inside(berth_tfn *fn, const berth_ranges *ranges, const berth_access *access,

@@ -18,12 +18,19 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
-    // What a block may declare without asking the driver for more (CUDA C++ Programming Guide,
-    // "Shared Memory").
-    static const int64_t static_bytes = 48 << 10;
+    // Of a multiprocessor with more than 48 KiB for a block: 1 KiB more than a block may have, of
+    // which each takes that beside its own, and 65,536 registers (CUDA C++ Programming Guide,
+    // "Technical Specifications per Compute Capability").
+    static const int64_t beside_a_block = 1 << 10, registers = 65536;
     berth_local_tile_limits limits = berth_local_tile_limits_of(target);
     limits.target = target;
-    if (limits.local_memory_bytes > static_bytes) limits.local_memory_bytes = static_bytes;
+    int64_t declared = berth_target_declared_local_bytes(target);
+    if (limits.local_memory_bytes > declared) {
+        limits.most_memory_bytes = limits.local_memory_bytes;
+        limits.unit_memory_bytes = limits.local_memory_bytes + beside_a_block;
+        limits.unit_registers = registers;
+        limits.local_memory_bytes = declared;
+    }
     // cp.async has come with these units. Three tiles: two in flight while one is computed with.
     if (berth_intrinsic_serves(BERTH_INTRINSIC_MMA_F16, target)) limits.copy_stages = 3;
     return berth_schedule_nests(fn, schedule_nest, &limits);

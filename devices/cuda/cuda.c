@@ -53,8 +53,9 @@ static berth_status cuda_device_info(berth_driver *base, uint32_t ordinal,
         (uint32_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     int threads = attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     out_info->max_group_size = threads ? (uint64_t)threads : 1;
-    out_info->local_memory_bytes =
-        (uint64_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    int shared = attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    int asked = attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    out_info->local_memory_bytes = (uint64_t)(asked > shared ? asked : shared);
     size_t capacity = 0;
     if (api->cuDeviceTotalMem_v2(&capacity, id) != CUDA_OK) capacity = 0;
     out_info->memory_count = 2;

@@ -80,6 +80,7 @@ typedef struct cuda_executable {
     struct cuda_kernel {
         cuda_function function;
         uint32_t most_threads;  // of a block
+        uint32_t shared_bytes;  // of a block, that a launch gives
     } * kernels;
     uint32_t kernel_count, kernel_capacity;
 } cuda_executable;

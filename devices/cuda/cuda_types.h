@@ -61,7 +61,8 @@ enum { CUDA_RESULTS(CUDA_RESULT_VALUE) };
     X(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 38)                                                       \
     X(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                                                  \
     X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                            \
-    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)
+    X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                                            \
+    X(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)
 #define CUDA_ATTRIBUTE_VALUE(name, value) BERTH_##name = value,
 enum { CUDA_ATTRIBUTES(CUDA_ATTRIBUTE_VALUE) };
 
@@ -72,6 +73,7 @@ enum { CUDA_ATTRIBUTES(CUDA_ATTRIBUTE_VALUE) };
     X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                                      \
     X(CU_MEMHOSTALLOC_PORTABLE, 1)                                                                 \
     X(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0)                                                  \
+    X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)                                          \
     X(CU_JIT_ERROR_LOG_BUFFER, 5)                                                                  \
     X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)
 #define CUDA_CONSTANT_VALUE(name, value) BERTH_##name = value,

@@ -120,6 +120,33 @@ static berth_status check_parameters(const cuda_device *device, cuda_function fu
                              kernel->binding_count, kernel->constant_count);
 }
 
+// More shared memory than a kernel may declare is asked for once, and given by each launch.
+static berth_status ask_for_shared(const cuda_executable *executable,
+                                   const berth_program_kernel *kernel, struct cuda_kernel *out) {
+    const cuda_device *device = (const cuda_device *)executable->base.device;
+    uint64_t bytes = berth_devices__declared_number(&executable->declarations, kernel->entry,
+                                                    BERTH_CUDA_SHARED_SUFFIX);
+    if (bytes == 0) return BERTH_OK;
+    if (bytes == UINT64_MAX)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "the code does not say in bytes how much shared memory kernel "
+                                 "\"%s\" takes",
+                                 kernel->entry);
+    if (bytes > device->base.info.local_memory_bytes)
+        return berth_status_make(BERTH_OUT_OF_RANGE,
+                                 "kernel \"%s\" takes %llu bytes of shared memory, and a block has "
+                                 "%llu on %s; build the program for this device",
+                                 kernel->entry, (unsigned long long)bytes,
+                                 (unsigned long long)device->base.info.local_memory_bytes,
+                                 device->base.info.name);
+    out->shared_bytes = (uint32_t)bytes;
+    return berth_cuda__check(
+        device,
+        device->api->cuFuncSetAttribute(
+            out->function, BERTH_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes),
+        kernel->entry);
+}
+
 static berth_status find(const cuda_executable *executable, const berth_program_kernel *kernel,
                          struct cuda_kernel *out) {
     const cuda_device *device = (const cuda_device *)executable->base.device;
@@ -131,6 +158,7 @@ static berth_status find(const cuda_executable *executable, const berth_program_
                                  kernel->entry);
     BERTH_TRY(berth_cuda__check(device, result, kernel->entry));
     BERTH_TRY(check_parameters(device, out->function, kernel));
+    BERTH_TRY(ask_for_shared(executable, kernel, out));
     int threads = 0;
     result = api->cuFuncGetAttribute(&threads, BERTH_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
                                      out->function);
@@ -181,8 +209,8 @@ berth_status berth_cuda__dispatch(const cuda_device *device, cuda_stream stream,
                                  "2147483647 x 65535 x 65535",
                                  groups[0], groups[1], groups[2]);
     return berth_cuda__check(device,
-                             device->api->cuLaunchKernel(kernel->function, groups[0], groups[1],
-                                                         groups[2], size[0], size[1], size[2], 0,
-                                                         stream, parameters, NULL),
+                             device->api->cuLaunchKernel(
+                                 kernel->function, groups[0], groups[1], groups[2], size[0],
+                                 size[1], size[2], kernel->shared_bytes, stream, parameters, NULL),
                              "launch");
 }

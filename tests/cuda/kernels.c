@@ -58,6 +58,16 @@ cuda_images cuda_images_of_copies(void) {
     return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
 }
 
+cuda_images cuda_images_of_wide(void) {
+    static const char *const products[] = {
+        "matmul | f16[128,160] f16[160,256] |",
+        "matmul | bf16[100,150] bf16[150,120] |",
+        "gemm | f16[120,104] f16[140,104] f16[140] | transA=0 transB=1",
+        "matmul_integer | u8[130,320] i8[320,128] |",
+    };
+    return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
+}
+
 static berth_status print_image(const berth_target *target, int first, berth_arena *arena,
                                 cuda_images *images) {
     berth_codegen_unit units[CASES_PER_IMAGE];

@@ -24,6 +24,8 @@ cuda_images cuda_images_of_matrices(const char *const **instructions);
 cuda_images cuda_images_of_tf32(void);
 // Products with at least three steps of a sum, whose tiles are staged by copies of the device.
 cuda_images cuda_images_of_copies(void);
+// Products whose three tiles in turns take more shared memory than a kernel may declare.
+cuda_images cuda_images_of_wide(void);
 // Prints the cases, scheduled for the target, in the arena.
 berth_status cuda_images_print(const berth_target *target, berth_arena *arena, cuda_images *images);
 // The prefix of the entries of a case.

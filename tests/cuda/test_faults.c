@@ -13,6 +13,24 @@ static const char source[] =
     "extern \"C\" __global__ void part(int *data) { if (threadIdx.x < 2) __syncthreads(); data[0] "
     "= 1; }\n";
 
+// Kernels that take shared memory from the launch: the last bytes of all that sm_90 has; more than that; a line that
+// is no number.
+static const char wide_source[] =
+    "#ifndef BERTH_EMULATED\n"
+    "#define BERTH_SHARED extern __shared__ __align__(16) unsigned char berth_shared[]\n"
+    "#endif\n"
+    "static __device__ inline void turn(int *data, unsigned char *shared) {\n"
+    "    int *last = (int *)(shared + 232448 - 16);\n"
+    "    last[threadIdx.x] = data[threadIdx.x];\n"
+    "    __syncthreads();\n"
+    "    data[threadIdx.x] += last[3 - threadIdx.x]; }\n"
+    "extern \"C\" __global__ void all(int *data) { BERTH_SHARED; turn(data, berth_shared); }\n"
+    "extern \"C\" __global__ void more(int *data) { BERTH_SHARED; turn(data, berth_shared); }\n"
+    "extern \"C\" __global__ void odd(int *data) { BERTH_SHARED; turn(data, berth_shared); }\n"
+    "// berth_declares_all/shared: 232448\n"
+    "// berth_declares_more/shared: 232449\n"
+    "// berth_declares_odd/shared: 2x\n";
+
 typedef struct objects {
     berth_driver *driver;
     berth_device *device;
@@ -29,15 +47,15 @@ static void close_all(objects *o) {
     berth_driver_close(o->driver);
 }
 
-static berth_status run(objects *o, const char *entry) {
+static berth_status run(objects *o, const char *text, const char *entry) {
     int32_t *data = NULL;
     void *mapped = NULL;
     berth_device_options options = {.attributes = "timeout_ms=300", .profile = true};
     berth_executable_image image = {.device_kind = "cuda",
                                     .format = BERTH_FORMAT_CUDA_C,
                                     .options = "",
-                                    .data = source,
-                                    .size_bytes = sizeof(source)};
+                                    .data = text,
+                                    .size_bytes = strlen(text) + 1};
     berth_program_kernel kernel = {.entry = entry, .binding_count = 1, .group_size = {4, 1, 1}};
     berth_command_timing timing = {0, 0};
     berth_command commands[2] = {{.kind = BERTH_COMMAND_FILL, .timing = &timing},
@@ -60,19 +78,23 @@ static berth_status run(objects *o, const char *entry) {
     BERTH_TRY(berth_queue_run(o->queue, commands, 2));
     BERTH_TRY(berth_buffer_map(o->buffer, 0, 16, false, &mapped));
     data = mapped;
-    for (int i = 0; i < 4 && strcmp(entry, "twice") == 0; ++i) cr_expect_eq(data[i], 42);
+    for (int i = 0; i < 4 && strcmp(entry, "part") != 0; ++i) cr_expect_eq(data[i], 42);
     return berth_buffer_unmap(o->buffer, mapped);
 }
 
 // "" where all went well.
-static const char *outcome(const char *entry) {
+static const char *outcome_of(const char *source_text, const char *entry) {
     static char text[1000];
     objects o = {.driver = NULL};
-    berth_status status = run(&o, entry);
+    berth_status status = run(&o, source_text, entry);
     snprintf(text, sizeof(text), "%s", status ? berth_status_message(status) : "");
     berth_status_free(status);
     close_all(&o);
     return text;
+}
+
+static const char *outcome(const char *entry) {
+    return outcome_of(source, entry);
 }
 
 static bool is_emulated(void) {
@@ -126,6 +148,22 @@ Test(cuda_faults, threads_that_part_at_a_barrier, .timeout = 60) {
     if (!is_emulated()) cr_skip("the device is not the emulated one");
     const char *message = outcome("part");
     cr_expect(strstr(message, "CUDA_ERROR_LAUNCH_FAILED"), "%s", message);
+}
+
+Test(cuda_faults, shared_memory_that_a_launch_gives, .timeout = 60) {
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    cr_expect_str_empty(outcome_of(wide_source, "all"));
+    const char *message = outcome_of(wide_source, "more");
+    cr_expect(strstr(message,
+                     "kernel \"more\" takes 232449 bytes of shared memory, and a block has "
+                     "232448 on emulated GPU 0"),
+              "%s", message);
+    message = outcome_of(wide_source, "odd");
+    cr_expect(strstr(message, "how much shared memory kernel \"odd\" takes"), "%s", message);
+    setenv("BERTH_EMULATION_FAIL", "cuFuncSetAttribute:0:2", 1);
+    message = outcome_of(wide_source, "all");
+    cr_expect(strstr(message, "CUDA says CUDA_ERROR_OUT_OF_MEMORY (2)"), "%s", message);
+    unsetenv("BERTH_EMULATION_FAIL");
 }
 
 Test(cuda_faults, a_stream_that_hangs, .timeout = 60) {

@@ -219,6 +219,48 @@ Test(cuda_operators, copies_as_wide_as_they_are_aligned) {
     with_target("cuda -arch=sm_80", expect_copies);
 }
 
+static const char *first_image(const berth_target *target, cuda_images *images,
+                               berth_arena *arena) {
+    berth_status status = cuda_images_print(target, arena, images);
+    cr_assert(!status, "%s", berth_status_message(status));
+    return images->sources[0];
+}
+
+static int count_of(const char *text, const char *what) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, what)); ++at) ++count;
+    return count;
+}
+
+static void expect_launched_memory(const berth_target *target, bool expected) {
+    berth_arena *arena = NULL;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    cuda_images images = cuda_images_of_wide();
+    const char *text = first_image(target, &images, arena);
+    int wanted = expected ? images.case_count : 0;
+    cr_expect_eq(count_of(text, "/shared: "), wanted);
+    cr_expect_eq(count_of(text, "    BERTH_SHARED;"), wanted);
+    berth_arena_destroy(arena);
+}
+
+static void run_wide(const berth_target *target) {
+    expect_launched_memory(target, true);
+    run_images(target, cuda_images_of_wide());
+}
+
+static void run_narrow(const berth_target *target) {
+    expect_launched_memory(target, false);
+    run_images(target, cuda_images_of_wide());
+}
+
+// Three tiles of 128 x 128 take more than the 48 KiB that a kernel may declare. Its registers leave a multiprocessor two such
+// blocks at once, for whose memory those of sm_80 have room (164 KiB), and those of sm_86 (100 KiB) have not.
+Test(cuda_operators, memory_that_a_launch_gives, .timeout = 600) {
+    with_driver("cuda -arch=sm_80 -compute_units=1", run_wide);
+    with_driver("cuda -arch=sm_86 -compute_units=1", run_narrow);
+    with_driver("cuda -arch=sm_80 -compute_units=1 -local_memory_bytes=49152", run_narrow);
+}
+
 static void run_tf32(const berth_target *target) {
     cuda_images images = cuda_images_of_tf32();
     for (int i = 0; i < images.case_count; ++i)

@@ -20,6 +20,7 @@ struct berth_emulated_place {
 struct berth_emulated_state {
     berth_emulated_place thread, block, threads, blocks;
     void (*barrier)(berth_emulated_state *state);
+    unsigned char *shared;  // memory of the block that the launch gives
 };
 }
 
@@ -36,6 +37,7 @@ extern "C" void berth_emulated_enter(berth_emulated_state *state) {
 #define __global__
 #define __device__
 #define __shared__ static thread_local
+#define BERTH_SHARED unsigned char *const berth_shared = berth_state->shared
 #define __forceinline__ inline
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)

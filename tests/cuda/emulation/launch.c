@@ -1,6 +1,7 @@
 #include "tests/cuda/emulation/launch.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -10,6 +11,8 @@ typedef struct fiber {
     ucontext_t context;
     bool ended;
 } fiber;
+
+enum { page_bytes = 4096 };
 
 typedef struct runner {
     emulated_state state;  // first: what barriers get
@@ -88,12 +91,24 @@ static void run_block(runner *r) {
     }
 }
 
+// What the launch gives of a block's memory ends where a page begins that nobody may touch.
+static bool give_shared(runner *r, unsigned char **out_pages, size_t *out_bytes) {
+    size_t bytes = r->launch->shared_bytes,
+           whole = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    *out_bytes = whole + page_bytes;
+    *out_pages = mmap(NULL, *out_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (*out_pages == MAP_FAILED) return false;
+    r->state.shared = *out_pages + (whole - bytes) / 16 * 16;
+    return mprotect(*out_pages + whole, page_bytes, PROT_NONE) == 0;
+}
+
 static void run_grid(runner *r) {
     emulated_place blocks = r->launch->blocks;
     for (unsigned z = 0; z < blocks.z; ++z)
         for (unsigned y = 0; y < blocks.y; ++y)
             for (unsigned x = 0; x < blocks.x && !r->diverged; ++x) {
                 r->state.block = (emulated_place){x, y, z};
+                memset(r->state.shared, 0xff, r->launch->shared_bytes);  // nobody has stored there
                 run_block(r);
             }
 }
@@ -106,7 +121,10 @@ bool emulated_run(const emulated_launch *launch) {
     r.fibers = calloc(most_threads, sizeof(fiber));
     void *stacks = mmap(NULL, (size_t)most_threads * stack_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    bool ready = r.fibers && stacks != MAP_FAILED && thread_count(&r) <= most_threads;
+    unsigned char *pages = NULL;
+    size_t mapped_bytes = 0;
+    bool ready = r.fibers && stacks != MAP_FAILED && thread_count(&r) <= most_threads &&
+                 give_shared(&r, &pages, &mapped_bytes);
     r.stacks = stacks;
     runner *outer = active;
     active = &r;
@@ -114,6 +132,7 @@ bool emulated_run(const emulated_launch *launch) {
     if (ready) run_grid(&r);
     active = outer;
     if (stacks != MAP_FAILED) munmap(stacks, (size_t)most_threads * stack_bytes);
+    if (pages && pages != MAP_FAILED) munmap(pages, mapped_bytes);
     free(r.fibers);
     return ready && !r.diverged;
 }

@@ -11,6 +11,7 @@ typedef struct emulated_place {
 typedef struct emulated_state {  // as in emulated.h
     emulated_place thread, block, threads, blocks;
     void (*barrier)(struct emulated_state *state);
+    unsigned char *shared;
 } emulated_state;
 
 typedef struct emulated_launch {
@@ -18,6 +19,7 @@ typedef struct emulated_launch {
     void (*run)(void **arguments);
     void **arguments;
     emulated_place blocks, threads;
+    unsigned shared_bytes;  // of a block, beside what kernels declare
 } emulated_launch;
 
 // Blocks one after the other; the threads of a block in turns, from barrier to barrier. False where

@@ -105,7 +105,10 @@ cuda_result cuDeviceGetAttribute(int *value, cuda_enum attribute, cuda_device_id
     BEGIN();
     switch (attribute) {
     case BERTH_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
-    case BERTH_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 48 << 10; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = static_shared_bytes; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = most_shared_bytes;
+        break;
     case BERTH_CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
     case BERTH_CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1000000; break;
     case BERTH_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 2; break;

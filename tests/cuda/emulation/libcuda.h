@@ -19,6 +19,10 @@
 cuda_result cuMemcpyHtoD_v2(cuda_address destination, const void *source, size_t bytes);
 cuda_result cuMemcpyDtoH_v2(void *destination, cuda_address source, size_t bytes);
 
+enum {
+    static_shared_bytes = 48 << 10,
+    most_shared_bytes = 227 << 10
+};  // of a block, as sm_90 has them
 enum { most_devices = 8, most_parameters = 256, most_calls = 64 };
 
 struct CUctx_st {
@@ -34,6 +38,7 @@ struct CUfunc_st {
     const char *name;
     emulated_launch launch;
     int parameters;
+    int shared_bytes;  // that a launch may give a block
 };
 struct CUevent_st {
     pthread_mutex_t lock;

@@ -71,6 +71,7 @@ cuda_result cuModuleGetFunction(cuda_function *function, cuda_module module, con
     memcpy(&made->launch.run, &run, sizeof(run));
     memcpy(&made->launch.enter, &enter, sizeof(enter));
     made->parameters = *count;
+    made->shared_bytes = static_shared_bytes;
     *function = made;
     return made->parameters <= most_parameters ? CUDA_OK : BERTH_CUDA_ERROR_INVALID_VALUE;
 }
@@ -79,6 +80,15 @@ cuda_result cuFuncGetAttribute(int *value, cuda_enum attribute, cuda_function fu
     (void)function;
     BEGIN_IN_CONTEXT();
     *value = attribute == BERTH_CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
+    return CUDA_OK;
+}
+
+cuda_result cuFuncSetAttribute(cuda_function function, cuda_enum attribute, int value) {
+    BEGIN_IN_CONTEXT();
+    if (attribute != BERTH_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+        value > most_shared_bytes)
+        return BERTH_CUDA_ERROR_INVALID_VALUE;
+    function->shared_bytes = value;
     return CUDA_OK;
 }
 
@@ -95,12 +105,14 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned int grid_x, unsigned
                            unsigned int block_z, unsigned int shared_bytes, cuda_stream stream,
                            void **parameters, void **extra) {
     BEGIN_IN_CONTEXT();
-    if (extra || shared_bytes || !grid_x || !grid_y || !grid_z || grid_y > 65535 ||
-        grid_z > 65535 || grid_x > INT32_MAX || (uint64_t)block_x * block_y * block_z > 1024)
+    if (extra || shared_bytes > (unsigned)function->shared_bytes || !grid_x || !grid_y || !grid_z ||
+        grid_y > 65535 || grid_z > 65535 || grid_x > INT32_MAX ||
+        (uint64_t)block_x * block_y * block_z > 1024)
         return BERTH_CUDA_ERROR_INVALID_VALUE;
     job j = {.kind = JOB_LAUNCH, .launch = function->launch};
     j.launch.blocks = (emulated_place){grid_x, grid_y, grid_z};
     j.launch.threads = (emulated_place){block_x, block_y, block_z};
+    j.launch.shared_bytes = shared_bytes;
     for (int i = 0; i < function->parameters; ++i) memcpy(&j.values[i], parameters[i], 8);
     return emulated_push(stream, j);
 }
