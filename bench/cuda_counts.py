@@ -10,7 +10,7 @@ multiprocessor holds at once. They run in the emulation of the tests (tests/cuda
   copied     bytes to shared memory by cp.async, beside what every block must read: its rows and columns, once
   ldmatrix   cycles for 8 rows of 16 bytes: 1 where all lie in different banks
 
-f32 has no mma: the second alone.
+f32 has no mma: the second alone. Convolutions are counted without what makes the blocks of channels that they read.
 
 --quick: the smallest products, without nvcc. Exit status 1 where bank conflicts, spills, or more than the least are found.
 """
@@ -31,7 +31,10 @@ UNITS = 132  # of the device that tiles are chosen for
 PRODUCTS = [("f16 64x64x64", 64, 64, 64, "f16"), ("f16 256x512x256", 256, 512, 256, "f16"), ("f16 200x328x136", 200, 328, 136, "f16"),
             ("bf16 256x512x256", 256, 512, 256, "bf16"), ("f16 4096x4096x4096", 4096, 4096, 4096, "f16"),
             ("f32 64x64x64", 64, 64, 64, "f32"), ("f32 256x512x256", 256, 512, 256, "f32"), ("f32 4096x4096x4096", 4096, 4096, 4096, "f32")]
-QUICK = ("f16 64x64x64", "f32 64x64x64")
+# name, map, channels read and made, window, step; f16, padded by half a window. As products: rows are channels, columns places of a plain result.
+CONVOLUTIONS = [("f16 conv 16x16, 16 to 16 by 3x3", 16, 16, 16, 3, 1), ("f16 conv 32x32, 64 to 64 by 3x3", 32, 64, 64, 3, 1),
+                ("f16 conv 32x32, 64 to 128 by 3x3 in steps of 2", 32, 64, 128, 3, 2), ("f16 conv 32x32, 64 to 256 by 1x1", 32, 64, 256, 1, 1)]
+QUICK = ("f16 conv 16x16, 16 to 16 by 3x3", "f16 64x64x64", "f32 64x64x64")
 EMULATED = 1 << 27  # multiplications, of a product that is run
 SIZES = {"f16": 2, "bf16": 2, "f32": 4}
 
@@ -39,6 +42,23 @@ SIZES = {"f16": 2, "bf16": 2, "f32": 4}
 def module(m, n, k, dtype):
     return (f'module "product"\n\ngraph @main(%x: {dtype}[{m},{k}], %w: {dtype}[{k},{n}]) {{\n'
             f"  %y = matmul(%x, %w): {dtype}[{m},{n}]\n  return %y\n}}\n")
+
+
+def convolution(size, inputs, outputs, window, step):
+    """The text of two of them, the first of which makes the blocks that the second reads."""
+    def weights(name, o, i, k):
+        values = ", ".join(str((j * 7 % 13 - 6) / 16) for j in range(o * i * k * k))
+        return f"  %{name} = constant() {{value = f16[{o},{i},{k},{k}] ({values})}}\n"
+    pad = window // 2
+    return (f'module "convolution"\n\ngraph @main(%x: f16[1,8,{size},{size}]) {{\n' + weights("v", inputs, 8, 1) +
+            weights("w", outputs, inputs, window) + "  %b = conv(%x, %v, _)\n"
+            f"  %y = conv(%b, %w, _) {{pads = [{pad}, {pad}, {pad}, {pad}], strides = [{step}, {step}]}}\n  return %y\n}}\n")
+
+
+def inside(size, window, step):
+    """Of the places of a window along one axis, over all of the map, those that are not padding."""
+    places = [o * step + k - window // 2 for o in range(-(-size // step)) for k in range(window)]
+    return sum(0 <= at < size for at in places) / len(places)
 
 
 def run(command, **more):
@@ -58,62 +78,103 @@ def occupancy(machine, registers, shared, threads):
 
 def compiled(nvcc, machine, text, threads, work):
     said = run([nvcc, f"-arch={machine}", "-std=c++17", "-w", "-cubin", "-Xptxas", "-v", "-o", os.path.join(work, "cubin"), text])
-    registers = int(re.search(r"Used (\d+) registers", said)[1])
-    declared = re.search(r"(\d+) bytes smem", said)
-    shared = int(declared[1]) if declared else 0
     with open(text) as file:  # more than a kernel may declare comes with the launch
-        shared += sum(int(number) for number in re.findall(r"^ *// berth_declares_\w+/shared: (\d+)", file.read(), re.M))
-    spilled = int(re.search(r"(\d+) bytes spill stores", said)[1])
+        launched = re.findall(r"^ *// berth_declares_\w+/shared: (\d+)", file.read(), re.M)
+    # Of several kernels, the most.
+    registers = max(map(int, re.findall(r"Used (\d+) registers", said)))
+    shared = max(map(int, re.findall(r"(\d+) bytes smem", said) + launched + ["0"]))
+    spilled = max(map(int, re.findall(r"(\d+) bytes spill stores", said)))
     blocks, share = occupancy(machine, registers, shared, threads)
     print(f"    {machine}: {registers} registers, {shared} bytes of shared memory, {spilled} bytes spilled; {blocks} blocks of "
           f"{threads} threads at once, {100 * share:.0f} % of the warps")
     return spilled == 0
 
 
-def count(product, options, work):
-    name, m, n, k, dtype = product
+def build(text, options, work):
+    """The program of a module, its kernels' texts in a folder, and what its last kernel decided."""
     target = f"cuda -arch=sm_90 -compute_units={UNITS}"
-    berth = os.path.join(options.build, "berth")
-    path, counts = os.path.join(work, "module.txt"), os.path.join(work, "counts")
-    with open(path, "w") as file:
-        file.write(module(m, n, k, dtype))
-    why = run([berth, "plan", path, "--target", target, "--why"])
-    form = re.search(r"form=(matrix|local)_tile.*", why)[0]
-    tile = {d: int(v) for d, v in re.findall(r"(rows|columns|lanes|depth|group_rows|group_columns|stages)=(\d+)", form)}
-    print(f"{name}: {form}")
+    berth, path = os.path.join(options.build, "berth"), os.path.join(work, "module.txt")
     program, folder = os.path.join(work, "p.berth"), os.path.join(work, "p")
+    with open(path, "w") as file:
+        file.write(text)
+    form = re.findall(r"form=(?:matrix|local)_tile.*", run([berth, "plan", path, "--target", target, "--why"]))[-1]
     run([berth, "build", path, "--target", target, "-o", program])
     run([berth, "inspect", program, f"--extract={folder}"])
-    fine = True
-    units = form.startswith("form=matrix_tile")
-    threads = (32 if units else 1) * tile["group_rows"] * tile["group_columns"]
-    if not options.quick:
-        for machine in MACHINES:
-            fine &= compiled(options.nvcc, machine, os.path.join(folder, "image", "0.cu"), threads, work)
-    if m * n * k > EMULATED:
-        return fine
+    return program, os.path.join(folder, "image", "0.cu"), form
+
+
+def emulate(program, options, work):
+    counts = os.path.join(work, "counts")
     environment = dict(os.environ, LD_LIBRARY_PATH=os.path.join(os.path.abspath(options.build), "cuda_emulation"),
                        BERTH_EMULATION_COUNTS=counts, BERTH_CACHE_DIR=os.path.join(work, "cache"))
-    run([berth, "run", program], env=environment)
+    run([os.path.join(options.build, "berth"), "run", program], env=environment)
     with open(counts) as file:
         got = json.loads(file.readline())
-    size = SIZES[dtype]
-    rows, columns = tile["rows"] * tile["group_rows"], tile["columns" if units else "lanes"] * tile["group_columns"]
-    if units:
-        rows, columns = 16 * rows, 8 * columns
-    blocks = -(-m // rows) * -(-n // columns)
-    steps = -(-k // tile["depth"])
-    terms = 32 // size
-    least = blocks * (rows // 16) * (columns // 8) * steps * tile["depth"] // terms
-    bytes_least = blocks * (rows + columns) * k * size
-    operations = f"{2 * m * n * k / got['copied_bytes']:.0f} operations per copied byte"
+    os.remove(counts)
+    return got
+
+
+class Tile:
+    """What a group computes."""
+
+    def __init__(self, form, size):
+        at = {d: int(v) for d, v in re.findall(r"(rows|columns|lanes|depth|group_rows|group_columns|stages)=(\d+)", form)}
+        self.units = form.startswith("form=matrix_tile")
+        self.threads = (32 if self.units else 1) * at["group_rows"] * at["group_columns"]
+        self.rows, self.columns = at["rows"] * at["group_rows"], at["columns" if self.units else "lanes"] * at["group_columns"]
+        if self.units:
+            self.rows, self.columns = 16 * self.rows, 8 * self.columns
+        self.depth, self.terms, self.size = at["depth"], 32 // size, size
+
+    def least(self, m, n, k, share=1):
+        """Instructions and bytes: every block reads its rows and its columns (of which `share` lie inside) once."""
+        rows, columns, steps = -(-m // self.rows), -(-n // self.columns), -(-k // self.depth)
+        products = rows * columns * (self.rows // 16) * (self.columns // 8) * steps * self.depth // self.terms
+        return products, round(rows * columns * (self.rows + self.columns * share) * k * self.size)
+
+
+def compiled_all(options, text, threads, work):
+    return options.quick or all([compiled(options.nvcc, machine, text, threads, work) for machine in MACHINES])
+
+
+def count(product, options, work):
+    name, m, n, k, dtype = product
+    program, text, form = build(module(m, n, k, dtype), options, work)
+    print(f"{name}: {form}")
+    tile = Tile(form, SIZES[dtype])
+    fine = compiled_all(options, text, tile.threads, work)
+    if m * n * k > EMULATED:
+        return fine
+    got = emulate(program, options, work)
+    return report(got, *tile.least(m, n, k), tile.units, 2 * m * n * k) and fine
+
+
+def report(got, products, copied, units, operations):
+    text = f"copied {got['copied_bytes']} bytes (least {copied}); {operations / got['copied_bytes']:.0f} operations per copied byte"
     if not units:
-        print(f"    copied {got['copied_bytes']} bytes (least {bytes_least}); {operations}")
-        return fine and got["copied_bytes"] <= bytes_least
+        print(f"    {text}")
+        return got["copied_bytes"] <= copied
     cycles = 8 * got["cycles"] / got["rows_loaded"]
-    print(f"    products {got['products']} (least {least}), copied {got['copied_bytes']} bytes (least {bytes_least}), "
-          f"ldmatrix {cycles:.2f} cycles; {operations}")
-    return fine and got["products"] == least and got["copied_bytes"] <= bytes_least and cycles == 1
+    print(f"    products {got['products']} (least {products}), ldmatrix {cycles:.2f} cycles, {text}")
+    return got["products"] == products and got["copied_bytes"] <= copied and cycles == 1
+
+
+def count_convolution(case, options, work):
+    """The second of two, less what a program of the first alone does; every byte of both operands comes by a copy of 16."""
+    name, size, inputs, outputs, window, step = case
+    text = convolution(size, inputs, outputs, window, step)
+    first = text[:text.index("  %w = ")] + text[text.index("  %b = "):text.index("  %y = ")].replace("%b = ", "%y = ")
+    before = emulate(build(first + "  return %y\n}\n", options, work)[0], options, work)
+    program, code, form = build(text, options, work)
+    print(f"{name}: {form}")
+    tile = Tile(form, 2)
+    fine = compiled_all(options, code, tile.threads, work)
+    both = emulate(program, options, work)
+    places, k = (-(-size // step)) ** 2, inputs * window * window
+    products, copied = tile.least(outputs, places, k, inside(size, window, step) ** 2)
+    got = {what: both[what] - before[what] for what in both}
+    fine &= got["copied_bytes"] == copied
+    return report(got, products, copied, True, 2 * places * outputs * k) and fine
 
 
 def main():
@@ -121,11 +182,13 @@ def main():
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--nvcc", default="/usr/local/cuda/bin/nvcc")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="", help="cases whose name has this")
     options = parser.parse_args()
     fine = True
-    for product in [p for p in PRODUCTS if p[0] in QUICK or not options.quick]:
-        with tempfile.TemporaryDirectory() as work:
-            fine &= count(product, options, work)
+    for which, cases in ((count, PRODUCTS), (count_convolution, CONVOLUTIONS)):
+        for case in [c for c in cases if (c[0] in QUICK or not options.quick) and options.only in c[0]]:
+            with tempfile.TemporaryDirectory() as work:
+                fine &= which(case, options, work)
     return 0 if fine else 1
 
 

@@ -158,9 +158,7 @@ static bool same_dims(const berth_type *a, const berth_type *b) {
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(a->dims[0])) == 0;
 }
 
-// Elementwise on at least one blocked operand: those of the result's shape become blocked, smaller
-// ones stay plain.
-static bool convert_elementwise(pass *p, berth_op_id id) {
+bool berth_layout__elementwise(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     if (op.output_count != 1) return false;
     const berth_type out = *type_of(p, op.outputs[0]);
@@ -184,13 +182,13 @@ static bool convert_elementwise(pass *p, berth_op_id id) {
     return true;
 }
 
-// Concatenation of channels in whole blocks.
-static bool convert_concat(pass *p, berth_op_id id) {
+bool berth_layout__concat(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     int64_t axis = berth_attrs_int(p->module, &op.attrs, "axis", 0);
     int rank = type_of(p, op.outputs[0])->rank;
-    if (rank < 3 || (axis != 1 && axis != 1 - rank) || !berth_layout__has_blocks(p, op.outputs[0]))
-        return false;
+    bool fits = berth_layout__has_units(p, id) ? berth_type_is_static(type_of(p, op.outputs[0]))
+                                               : berth_layout__has_blocks(p, op.outputs[0]);
+    if (rank < 3 || (axis != 1 && axis != 1 - rank) || !fits) return false;
     uint32_t blocked = 0;
     int64_t block = WIDE_BLOCK;  // the largest that all parts fill, and that one of them has
     int64_t largest = 0;
@@ -287,6 +285,7 @@ static berth_status convert(pass *p, berth_op_id id) {
     if (kind == BERTH_OP_CONSTANT) return BERTH_OK;
     if (berth_layout__by_rules(p, id)) return BERTH_OK;
     if (p->library_users && berth_layout__library(p, id)) return BERTH_OK;
+    if (berth_layout__has_units(p, id)) BERTH_TRY(berth_layout__on_units(p, id, &done));
     if (on_cpu(p, id)) {
         if (kind == BERTH_OP_CONV_INTEGER) {
             BERTH_TRY(berth_layout__conv_dot(p, id, &done));
@@ -306,11 +305,11 @@ static berth_status convert(pass *p, berth_op_id id) {
                  kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL)
             BERTH_TRY(berth_layout__pool(p, id, &done));
         else if (kind == BERTH_OP_CONCAT)
-            done = convert_concat(p, id);
+            done = berth_layout__concat(p, id);
         else if (kind == BERTH_OP_DEVICE_COPY)
             done = convert_copy(p, id);
         else if (berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE))
-            done = convert_elementwise(p, id);
+            done = berth_layout__elementwise(p, id);
         else if (kind == BERTH_OP_MATMUL || kind == BERTH_OP_GEMM)
             berth_layout__matrix(p, id);
         else if (kind == BERTH_OP_RNN || kind == BERTH_OP_GRU || kind == BERTH_OP_LSTM)

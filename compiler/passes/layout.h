@@ -1,4 +1,4 @@
-// Layouts for operations placed on CPU devices, between placement and fusion.
+// Layouts for operations placed on CPU devices, and convolutions of GPUs with matrix units, between placement and fusion.
 //
 //   convolutions  (of one to three spatial dimensions, also transposed) activations in blocks of 8
 //                 channels ("aBcd8b"), of 16 where the target's registers hold 16 floats and the
@@ -7,6 +7,8 @@
 //                 concatenation of channels) stays blocked, and a relayout stands where a plain
 //                 tensor is needed again
 //   matrices      constant right-hand sides in panels of 16 columns ("Ba16b")
+//
+// On devices with matrix units, convolutions of their types and what stays in their blocks: layout_units.c.
 //
 // A constant whose value's type has a layout holds its bytes in that layout, once the packing is
 // finished to which this pass adds them. The values computed are the same; what is not understood

@@ -89,6 +89,18 @@ void berth_layout__matrix(berth_layout_pass *p, berth_op_id id);
 // Target of the device that operation `id` is placed on; NULL = unknown.
 const berth_target *berth_layout__target(const berth_layout_pass *p, berth_op_id id);
 
+// Elementwise on at least one blocked operand: those of the result's shape become blocked, smaller ones stay plain. And
+// concatenation of channels in whole blocks. False: it has no such form.
+bool berth_layout__elementwise(berth_layout_pass *p, berth_op_id id);
+bool berth_layout__concat(berth_layout_pass *p, berth_op_id id);
+
+// layout_units.c
+// Whether the operation's device has matrix units whose convolutions take blocks of channels (cuda from sm_80 on).
+bool berth_layout__has_units(const berth_layout_pass *p, berth_op_id id);
+// Gives an operation there its form in blocks, where it has one (*out_done).
+BERTH_MUST_USE berth_status berth_layout__on_units(berth_layout_pass *p, berth_op_id id,
+                                                   bool *out_done);
+
 // layout_library.c
 bool berth_layout__has_libraries(const berth_layout_pass *p);
 // Gives an operation to the library that the plan chose for it. False: it chose none. True also for

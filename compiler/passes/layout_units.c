@@ -1,0 +1,157 @@
+// Convolutions on matrix units of GPUs: activations in blocks of as many channels as 16 bytes hold, which a copy to
+// the memory of a group takes at once ("aBcd8b" of f16, "aBcd16b" of 8-bit integers), weights in the same blocks
+// of inputs. The sum goes over blocks, the window, and then the channels of a block
+// (schedule/matrix_tile.c): an implicit matrix product whose rows are places of the map.
+#include <stdio.h>
+
+#include "compiler/passes/layout_private.h"
+#include "compiler/schedule/tensorize.h"
+
+typedef berth_layout_pass pass;
+
+// Channels of a block of such elements; 0: the target's units do not take them.
+static int64_t block_of(const berth_target *target, berth_dtype dtype) {
+    if (!target || !berth_target_has_warps(target)) return 0;
+    switch (dtype) {
+    case BERTH_DTYPE_F16:
+        return berth_intrinsic_serves(BERTH_INTRINSIC_MMA_F16, target) ? BERTH_LAYOUT_BLOCK : 0;
+    case BERTH_DTYPE_BF16:
+        return berth_intrinsic_serves(BERTH_INTRINSIC_MMA_BF16, target) ? BERTH_LAYOUT_BLOCK : 0;
+    case BERTH_DTYPE_I8:
+    case BERTH_DTYPE_U8:
+        return berth_intrinsic_serves(BERTH_INTRINSIC_MMA_I8, target) ? BERTH_LAYOUT_WIDE_BLOCK : 0;
+    default: return 0;
+    }
+}
+
+bool berth_layout__has_units(const pass *p, berth_op_id id) {
+    return block_of(berth_layout__target(p, id), BERTH_DTYPE_F16) != 0;
+}
+
+typedef struct convolution {
+    berth_window w;
+    int rank;
+    int64_t inputs, outputs;  // channels
+    int64_t block;
+    const berth_tensor *weights;
+} convolution;
+
+static bool has_operand(const berth_op *op, uint32_t i) {
+    return i < op->input_count && op->inputs[i] != BERTH_NONE;
+}
+
+// False: not of constant weights, static shapes and types of the units. Zero points would have to be subtracted
+// while operands are staged.
+static berth_status describe(const pass *p, berth_op_id id, convolution *out, bool *out_known) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_type *x = type_of(p, op.inputs[0]), *y = type_of(p, op.outputs[0]);
+    bool integer = op.kind == BERTH_OP_CONV_INTEGER;
+    *out_known = false;
+    *out =
+        (convolution){.rank = x->rank,
+                      .block = block_of(berth_layout__target(p, id), x->dtype),
+                      .weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1])};
+    if (!out->block || !out->weights || type_of(p, op.inputs[1])->layout ||
+        !berth_type_is_static(x) || !berth_type_is_static(y) || x->rank < 3 ||
+        out->weights->rank != x->rank || (!integer && out->weights->dtype != x->dtype) ||
+        (integer && (has_operand(&op, 2) || has_operand(&op, 3))))
+        return BERTH_OK;
+    BERTH_TRY(
+        berth_window_resolve(p->module, &op, x->dims, x->rank, out->weights->dims + 2, &out->w));
+    out->inputs = x->dims[1];
+    out->outputs = y->dims[1];
+    *out_known = true;
+    return BERTH_OK;
+}
+
+// "aBcd8b"
+static berth_value_id packed_weights(pass *p, berth_op_id id, const convolution *v) {
+    return berth_layout__packed_constant(
+        p, v->weights, berth_module_str(p->module, berth_layout__blocked(p, v->rank, v->block)),
+        id);
+}
+
+// Whether a plain input becomes blocks for this convolution alone. Places of a map beside each other are copied at
+// once as they are where the window is one element and none is left out.
+static bool wants_blocks(const convolution *v) {
+    for (int i = 0; i < v->w.spatial; ++i)
+        if (v->w.kernel[i] > 1 || v->w.strides[i] > 1) return true;
+    return false;
+}
+
+// Whether the value is a result or goes to another device, or becomes one that does element by element: plain there.
+static bool leaves_plain(const pass *p, berth_value_id value) {
+    enum { most_steps = 8 };
+    for (int step = 0; step < most_steps; ++step) {
+        berth_op_id id = value < p->value_count ? p->only_user[value] : BERTH_NONE;
+        if (id == BERTH_NONE) return true;
+        const berth_op *user = id == BERTH_LAYOUT_MANY_USERS ? NULL : &graph_of(p)->ops.data[id];
+        if (user && user->kind == BERTH_OP_DEVICE_COPY) return true;
+        if (!user || !berth_op_has(user->kind, BERTH_TRAIT_ELEMENTWISE) || user->input_count != 1)
+            return false;
+        value = user->outputs[0];
+    }
+    return false;
+}
+
+// Channels that stay apart: in blocks where the input has them.
+static bool convert_depthwise(pass *p, berth_op_id id, const convolution *v) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    if (!berth_layout__block(p, op.inputs[0]) || v->w.group != v->inputs || v->outputs != v->inputs)
+        return false;
+    berth_layout__set(p, op.outputs[0], type_of(p, op.inputs[0])->layout);
+    return true;
+}
+
+static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
+    convolution v;
+    bool known = false;
+    BERTH_TRY(describe(p, id, &v, &known));
+    if (!known) return BERTH_OK;
+    if (v.w.group > 1) {
+        *out_done = convert_depthwise(p, id, &v);
+        return BERTH_OK;
+    }
+    const berth_op op = graph_of(p)->ops.data[id];
+    berth_str_id blocked = berth_layout__blocked(p, v.rank, v.block);
+    int64_t now = berth_layout__block(p, op.inputs[0]);
+    bool in_blocks = v.inputs % v.block == 0 && (now == v.block || wants_blocks(&v));
+    bool out_blocks = v.outputs % v.block == 0 && !leaves_plain(p, op.outputs[0]);
+    if (!in_blocks && !out_blocks) return BERTH_OK;
+    berth_value_id weights = in_blocks ? packed_weights(p, id, &v) : op.inputs[1];
+    if (weights == BERTH_NONE) return BERTH_OK;
+    berth_layout__set_input(
+        p, id, 0, berth_layout__convert(p, op.inputs[0], in_blocks ? blocked : 0, id, id));
+    berth_layout__set_input(p, id, 1, weights);
+    if (out_blocks) berth_layout__set(p, op.outputs[0], blocked);
+    *out_done = true;
+    return BERTH_OK;
+}
+
+// What computes channel by channel stays in the blocks of its input.
+static bool convert_pool(pass *p, berth_op_id id) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    bool second = op.output_count > 1 && op.outputs[1] != BERTH_NONE;
+    if (second || !berth_layout__block(p, op.inputs[0]) ||
+        !berth_type_is_static(type_of(p, op.outputs[0])))
+        return false;
+    berth_layout__set(p, op.outputs[0], type_of(p, op.inputs[0])->layout);
+    return true;
+}
+
+berth_status berth_layout__on_units(pass *p, berth_op_id id, bool *out_done) {
+    *out_done = false;
+    switch (graph_of(p)->ops.data[id].kind) {
+    case BERTH_OP_CONV:
+    case BERTH_OP_CONV_INTEGER: return convert_conv(p, id, out_done);
+    case BERTH_OP_MAX_POOL:
+    case BERTH_OP_AVERAGE_POOL:
+    case BERTH_OP_GLOBAL_AVERAGE_POOL:
+    case BERTH_OP_GLOBAL_MAX_POOL: *out_done = convert_pool(p, id); return BERTH_OK;
+    case BERTH_OP_CONCAT: *out_done = berth_layout__concat(p, id); return BERTH_OK;
+    default:
+        if (berth_op_has(graph_of(p)->ops.data[id].kind, BERTH_TRAIT_ELEMENTWISE))
+            *out_done = berth_layout__elementwise(p, id);
+        return BERTH_OK;
+    }
+}
