@@ -181,8 +181,9 @@ static void print_plan(const berth_program *program, const berth_contents *conte
 static void print_variants(const berth_contents *contents) {
     for (uint32_t i = 0; i < berth_contents_variant_count(contents); ++i) {
         const berth_content_variant *variant = berth_contents_variant(contents, i);
-        berth_cli_print("%s %s (%s) for", variant->is_results ? "results of" : "code of",
-                        variant->piece, variant->op);
+        berth_cli_print("variant %u: %s %s (%s) for", i,
+                        variant->is_results ? "results of" : "code of", variant->piece,
+                        variant->op);
         for (uint32_t k = 0; k < variant->input_count; ++k)
             berth_cli_print(" %s", variant->inputs[k]);
         berth_cli_print("%s%s%s\n", variant->is_any_run ? " any run" : "",

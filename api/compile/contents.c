@@ -37,26 +37,52 @@ static const char *image_suffix(const char *format) {
     return "so";
 }
 
-// The verifier has seen that names of attachments stay in a folder.
-static void add_files(berth_contents *c) {
-    const berth_program *program = c->program;
-    c->files = berth_arena_new_array(c->arena, berth_content_file,
-                                     program->executable_count + program->attachment_count + 1);
-    c->externals = berth_arena_new_array(c->arena, const char *, program->executable_count + 1);
-    for (uint32_t i = 0; i < program->executable_count; ++i) {
-        const berth_executable_image *image = &program->executables[i];
-        const char *suffix = image_suffix(image->format);
-        const bool text = suffix[0] == 'c';  // with a NUL at its end
+static uint32_t file_count_of(const berth_program *program) {
+    return program->executable_count + program->attachment_count;
+}
+
+// All that a program and, of byte code, its variants may have.
+static uint32_t most_files(const berth_program *program) {
+    uint32_t count = file_count_of(program);
+    for (uint32_t i = 0; program->vm && i < program->vm->variant_count; ++i)
+        if (program->vm->variants[i].program)
+            count += file_count_of(program->vm->variants[i].program);
+    return count;
+}
+
+static void add_image(berth_contents *c, const char *folder, uint32_t index,
+                      const berth_executable_image *image) {
+    const char *suffix = image_suffix(image->format);
+    const bool text = suffix[0] == 'c';  // with a NUL at its end
+    c->files[c->file_count++] = (berth_content_file){
+        .name = berth_arena_printf(c->arena, "%simage/%u.%s", folder, index, suffix),
+        .data = image->data,
+        .size_bytes = image->size_bytes - (text && image->size_bytes > 0)};
+    if (*image->external) c->externals[c->external_count++] = image->external;
+}
+
+// The verifier has seen that names of attachments stay in a folder. `folder` ends with a slash, or is empty.
+static void add_files_of(berth_contents *c, const berth_program *program, const char *folder) {
+    for (uint32_t i = 0; i < program->executable_count; ++i)
+        add_image(c, folder, i, &program->executables[i]);
+    for (uint32_t i = 0; i < program->attachment_count; ++i) {
+        const berth_program_attachment *attached = &program->attachments[i];
         c->files[c->file_count++] =
-            (berth_content_file){.name = berth_arena_printf(c->arena, "image/%u.%s", i, suffix),
-                                 .data = image->data,
-                                 .size_bytes = image->size_bytes - (text && image->size_bytes > 0)};
-        if (*image->external) c->externals[c->external_count++] = image->external;
+            (berth_content_file){berth_arena_printf(c->arena, "%s%s", folder, attached->name),
+                                 attached->data, attached->size_bytes, 1};
     }
-    for (uint32_t i = 0; i < program->attachment_count; ++i)
-        c->files[c->file_count++] =
-            (berth_content_file){program->attachments[i].name, program->attachments[i].data,
-                                 program->attachments[i].size_bytes, 1};
+}
+
+static void add_files(berth_contents *c) {
+    const berth_vm_body *vm = c->program->vm;
+    const uint32_t most = most_files(c->program);
+    c->files = berth_arena_new_array(c->arena, berth_content_file, most + 1);
+    c->externals = berth_arena_new_array(c->arena, const char *, most + 1);
+    add_files_of(c, c->program, "");
+    for (uint32_t i = 0; vm && i < vm->variant_count; ++i)
+        if (vm->variants[i].program)
+            add_files_of(c, vm->variants[i].program,
+                         berth_arena_printf(c->arena, "variant/%u/", i));
 }
 
 static void add_pools(berth_contents *c) {

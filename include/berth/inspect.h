@@ -50,7 +50,8 @@ typedef struct berth_content_variant {
     // NULL, or what other shapes it serves (docs/vm.md): "for 8 shapes in all: v0 = dimension 0 of input 0, 1..8"
     const char *family;
 } berth_content_variant;
-// Code as it was compiled, or an attachment (sources that were kept), by a name that is a path inside of a folder.
+// Code as it was compiled, or an attachment (sources that were kept), by a name that is a path inside of a folder:
+// "image/0.so", and of a program of executor "vm" "variant/2/image/0.so", of variant 2.
 typedef struct berth_content_file {
     const char *name;
     const void *data;

@@ -276,6 +276,38 @@ Test(vm_command, a_program_file_gives_the_same) {
     clean_built(&b);
 }
 
+// Of byte code, code and sources come out by variants: of those that have some.
+Test(vm_command, code_of_variants_is_extracted) {
+    built b;
+    char command[200], path[160];
+    const result *r = build(&b, doubling, "--keep-source");
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    snprintf(command, sizeof(command), "--extract %s/code", b.f.path);
+    r = berth_run(of_file(&b, "inspect", command));
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    uint32_t code_count = 0;
+    for (uint32_t i = 0; i < 64; ++i) {
+        char line[64];
+        snprintf(line, sizeof(line), "variant %u: code of", i);
+        const bool has_code = strstr(r->out, line) != NULL;
+        code_count += has_code;
+        snprintf(path, sizeof(path), "%s/code/variant/%u/image/0.so", b.f.path, i);
+        FILE *file = fopen(path, "rb");
+        cr_assert_eq(file != NULL, has_code, "%s", path);
+        if (!file) continue;
+        char magic[4] = {0};
+        cr_assert_eq(fread(magic, 1, 4, file), 4);
+        cr_assert_eq(memcmp(magic, "\177ELF", 4), 0, "a shared library");
+        fclose(file);
+        snprintf(path, sizeof(path), "attachment variant/%u/source/0/u0.c", i);
+        cr_assert_not_null(strstr(r->out, path), "%s", r->out);
+    }
+    cr_assert_geq(code_count, 1, "the addition: %s", r->out);
+    snprintf(command, sizeof(command), "rm -r %s/code", b.f.path);
+    cr_assert_eq(system(command), 0);
+    clean_built(&b);
+}
+
 // What a profile's rows say of the operator.
 static double in_profile(const json_t *json, const char *op, const char *key) {
     json_t *row = NULL;
