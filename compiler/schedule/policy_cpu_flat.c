@@ -371,14 +371,18 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
 }
 
 // Loops from `last` outwards are serial as long as they make at most a chunk of work together. For many
-// sizes only short ones are: which of the others would be depends on the size.
+// sizes only short ones are, and one around these: which of the others would be depends on the size, and
+// groups of a few elements each take longer than their work.
 static void keep_chunks_serial(const berth_tfn *fn, berth_nest *nest, int last, int64_t inside,
                                int64_t chunk) {
-    if (fn->any_size && chunk > SHORT_ELEMENTS) chunk = SHORT_ELEMENTS;
-    for (int i = last; i >= 0 && inside * nest->loops[i].extent <= chunk; --i) {
+    const int64_t most = fn->any_size && chunk > SHORT_ELEMENTS ? SHORT_ELEMENTS : chunk;
+    int i = last;
+    for (; i >= 0 && inside * nest->loops[i].extent <= most; --i) {
         inside *= nest->loops[i].extent;
         nest->loops[i].kind = BERTH_LOOP_SERIAL;
     }
+    if (fn->any_size && i >= 0 && inside * nest->loops[i].extent <= chunk)
+        nest->loops[i].kind = BERTH_LOOP_SERIAL;
 }
 
 // Elements of work of a group. At least a register of the widest kind.

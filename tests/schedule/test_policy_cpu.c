@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/schedule/support.h"
 
@@ -84,6 +85,45 @@ static uint32_t statements_of_matmul(const char *target, int64_t rows, bool any_
     for (size_t i = 0; i < text.length; ++i) count += text.data[i] == '=' || text.data[i] == '{';
     support_case_destroy(&c);
     return count;
+}
+
+// What a loop is printed as: "parallel %p in 288", or another kind.
+static bool is_parallel(const char *text, int64_t extent) {
+    char end[32];
+    const size_t length = (size_t)snprintf(end, sizeof(end), " in %lld {", (long long)extent);
+    for (const char *at = strstr(text, "parallel "); at; at = strstr(at + 1, "parallel ")) {
+        const char *line_end = strchr(at, '\n');
+        if (line_end && line_end - at > (ptrdiff_t)length &&
+            strncmp(line_end - length, end, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Channels in blocks by a number for each, as between a network's layers: a group does a row of pixels, not one
+// of them, whatever their count; and where that is more than a chunk, a pixel is a group of its own.
+Test(policy_cpu, groups_for_many_sizes_are_rows) {
+    static const int64_t pixels[] = {60, 288, 500, 5000};
+    for (size_t i = 0; i < sizeof(pixels) / sizeof(pixels[0]); ++i) {
+        char text[512];
+        snprintf(
+            text, sizeof(text),
+            "module \"m\"\n"
+            "tensor @scale(%%x: f32[7,%lld,16] in, %%s: f32[7,16] in, %%y: f32[7,%lld,16] out) {\n"
+            "  for %%c in 7 {\n    for %%p in %lld {\n      for %%l in 16 {\n"
+            "        %%y[%%c, %%p, %%l] = %%x[%%c, %%p, %%l] * %%s[%%c, %%l]\n"
+            "      }\n    }\n  }\n}\n",
+            (long long)pixels[i], (long long)pixels[i], (long long)pixels[i]);
+        bench_case c = support_case_parse(text);
+        c.fn->any_size = true;
+        cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, targets[0])));
+        berth_strbuf printed = berth_strbuf_make(c.arena);
+        berth_tfn_print(c.fn, &printed);
+        const char *loops = berth_strbuf_text(&printed);
+        cr_expect(is_parallel(loops, 7), "%s", loops);
+        cr_expect_eq(is_parallel(loops, pixels[i]), pixels[i] == 5000, "%s", loops);
+        support_case_destroy(&c);
+    }
 }
 
 Test(policy_cpu, many_sizes_share_a_form) {
