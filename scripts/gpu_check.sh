@@ -81,17 +81,16 @@ for folder in ../shared/models/*/ models/*/ build/models/*/; do
   check "verify $name" "$build/berth" verify "$model" --data "$data" --target cuda
   [ -n "$compiler" ] && check "verify $name, convolutions and products on the GPU" "$build/berth" verify "$model" --data "$data" --target cuda,cpu \
     --pin op:Conv=cuda:0 --pin op:MatMul=cuda:0
-  check "time $name" "$build/berth" run "$model" --target cuda --warmup 3 --repeat 20 --profile
+  check "time $name" "$build/berth" run "$model" --target cuda --warmup 3 --repeat 20
+  say "        $(grep '^latency' "$report" | tail -1)"
+  check "profile of $name" "$build/berth" run "$model" --target cuda --warmup 3 --repeat 20 --profile
 done
 if [ -x "$build/tests/node_models" ]; then
   check "node models" "$build/tests/node_models" --device cuda:0 --every 4
 fi
 
-# Large products: the profile has GFLOP/s and GB/s of every kernel.
-for goal in bench/gpu_goals/*.txt; do
-  check "goal $(basename "$goal" .txt)" "$build/berth" run "$goal" --target cuda --require cuda:0 --warmup 3 --repeat 20 --profile
-  grep -A3 '^profile' "$report" | tail -2
-done
+# What is wanted of single kernels and of launches, beside cuBLAS and the bandwidth measured here.
+scripts/gpu_goals.sh "$build" "$report" || failed=1
 # Beside ONNX Runtime on the same GPU, where its package for CUDA is there.
 if python3 -c 'import numpy, onnx, onnxruntime as o, sys; sys.exit("CUDAExecutionProvider" not in o.get_available_providers())' 2>/dev/null &&
   [ -d ../shared/models ]; then

@@ -9,18 +9,19 @@ build=${2:-build/release}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/berth-gpu
-mkdir -p "$root/scripts" "$root/examples" "$root/bench" "$root/build/release/tests" "$root/build/release/lib" "$root/models" "$root/splits"
+mkdir -p "$root/scripts" "$root/examples" "$root/bench" "$root/build/release/tests" "$root/build/release/bench" "$root/build/release/lib" "$root/models" "$root/splits"
 
-cp scripts/gpu_check.sh "$root/scripts/"
+cp scripts/gpu_check.sh scripts/gpu_goals.sh "$root/scripts/"
 cp -r examples/digits "$root/examples/"
 cp -r bench/gpu_goals "$root/bench/"
 cp "$build/berth" "$root/build/release/"
+cp "$build/bench/cublas_products" "$root/build/release/bench/"
 for test in test_conformance test_cuda node_models; do
   [ -x "$build/tests/$test" ] && cp "$build/tests/$test" "$root/build/release/tests/"
 done
 
 # All libraries but those of the C library, which NVIDIA's driver shares with the process.
-for program in "$root/build/release/berth" "$root"/build/release/tests/*; do
+for program in "$root/build/release/berth" "$root"/build/release/tests/* "$root/build/release/bench/cublas_products"; do
   ldd "$program" | awk '$2 == "=>" { if ($3 == "not") exit 1; print $3 }' || {
     echo "gpu_pack.sh: $program needs a library that is not here" >&2
     exit 1

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# scripts/gpu_goals.sh on the emulated device: every kind of goal is measured and said, with cuBLAS and without it.
+# Usage: gpu_goals.sh BUILD_FOLDER EMULATION_FOLDER
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+build=$1 emulation=$(realpath "$2") failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  echo "FAILED $*"
+  failed=1
+}
+
+mkdir "$work/goals" "$work/plain"
+cat >"$work/goals/product.txt" <<'END'
+module "product" graph @main(%x: f16[32,16], %w: f16[16,48]) { %y = matmul(%x, %w): f16[32,48] return %y }
+END
+cat >"$work/goals/copy.txt" <<'END'
+module "copy" graph @main(%x: f16[64]) { %y = relu(%x): f16[64] return %y }
+END
+cat >"$work/goals/steps.txt" <<'END'
+module "steps" graph @main(%x: f32[1,32]) { %a = softmax(%x): f32[1,32] %b = softmax(%a): f32[1,32] return %b }
+END
+cat >"$work/goals/goals" <<'END'
+# comment
+copy bandwidth 256
+
+product product 32 48 16 f16 85
+copy bytes 256 80
+steps launches 2 2.5
+END
+
+# expect TEXT: a line of the output has it.
+expect() { grep -qE "$1" "$work/out" || fail "no line with '$1' in: $(cat "$work/out")"; }
+
+LD_LIBRARY_PATH=$emulation BERTH_CACHE_DIR=$work/cache scripts/gpu_goals.sh "$build" "$work/report" "$work/goals" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+expect '^goal    copy: [0-9.]+ ms on the device, [0-9.]+ GB/s$'
+expect '^goal    product: [0-9.]+ ms on the device, [0-9.]+ TFLOP/s, cuBLAS [0-9.]+ ms: [0-9.]+ % of its speed, 85 % wanted: (NOT )?reached$'
+expect '^goal    copy: .* % of the bandwidth, 80 % wanted: (NOT )?reached$'
+expect '^goal    steps: -?[0-9.]+ us for each of 2 steps beside its kernel, 2.5 us wanted: (NOT )?reached$'
+[ "$(grep -c '^goal ' "$work/out")" -eq 4 ] || fail "other lines: $(cat "$work/out")"
+
+# Without libcublas the product is measured all the same.
+cp "$emulation"/libcuda.so.1 "$emulation"/libnvrtc.so.* "$work/plain/"
+echo 'product product 32 48 16 f16 85' >"$work/goals/goals"
+LD_LIBRARY_PATH=$work/plain BERTH_CACHE_DIR=$work/cache scripts/gpu_goals.sh "$build" "$work/report" "$work/goals" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+if ! ldconfig -p 2>/dev/null | grep -q libcublas; then
+  expect '^goal    product: [0-9.]+ ms on the device, [0-9.]+ TFLOP/s, not compared with cuBLAS: cublas_products: there is no libcublas$'
+fi
+
+# What cannot be measured is a failure, and the others are measured.
+printf 'missing product 32 48 16 f16 85\ncopy bandwidth 256\n' >"$work/goals/goals"
+LD_LIBRARY_PATH=$work/plain BERTH_CACHE_DIR=$work/cache scripts/gpu_goals.sh "$build" "$work/report" "$work/goals" >"$work/out" 2>&1 && fail "a goal without a module passes"
+expect '^FAILED  goal missing: exit status 1$'
+expect '^goal    copy: '
+exit $failed
