@@ -201,7 +201,7 @@ def view_of(tensor, owner):
     dtype, shape = _NUMPY[tensor.dtype], tuple(tensor.dims[:tensor.rank])
     if tensor.dtype == STRING:
         return _text_array(tensor, shape)
-    size_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size_bytes = math.prod(shape) * dtype.itemsize
     if size_bytes == 0:
         return np.empty(shape, dtype)
     memory = (ctypes.c_uint8 * size_bytes).from_address(tensor.data)

@@ -367,8 +367,14 @@ class Model:
         by_name = {port.name: (array, port) for array, port in zip(arrays, self.inputs)}
         if isinstance(variant, Dynamic):
             wanted, ports = zip(*[by_name[name] for name in variant.inputs]) if variant.inputs else ((), ())
-            with self._dynamic_lock, _watched(watch, variant):
-                results = variant.run(wanted, ports)
+            with self._dynamic_lock:
+                if watch is None:
+                    results = variant.run(wanted, ports)
+                else:
+                    with _watched(watch, variant):
+                        results = variant.run(wanted, ports)
+                if not self._states:
+                    return results
                 kept = set(self._states.values())
                 return [result for name, result in zip(variant.outputs, results) if name not in kept]
         session = variant.take() or Session(variant.program, **self._settings)
