@@ -124,23 +124,55 @@ bool berth_c_print_moves(berth_c_printer *p, const berth_stmt_node *loop) {
     return true;
 }
 
+// The element that a load reads, as its bits.
+static const char *bits_of_load(berth_c_printer *p, berth_expr load) {
+    const berth_expr_node from = p->fn->exprs.data[load];
+    berth_expr indices[BERTH_MAX_RANK];
+    for (int i = 0; i < from.index_count; ++i) indices[i] = berth_tfn_load_indices(p->fn, load)[i];
+    return berth_arena_printf(p->arena, "%s[%s]", berth_c_buffer_name(p, from.load.buf),
+                              berth_c_offset(p, from.load.buf, indices, from.index_count));
+}
+
+static const char *bits_of(berth_c_printer *p, berth_dtype dtype, berth_expr value) {
+    const berth_expr_node node = p->fn->exprs.data[berth_tfn_unrounded(p->fn, dtype, value)];
+    if (node.kind == BERTH_EXPR_FLOAT) return "0";
+    if (node.kind != BERTH_EXPR_SELECT)
+        return bits_of_load(p, berth_tfn_moved(p->fn, dtype, value));
+    const char *condition = berth_c_condition(p, node.a);
+    const char *sides[2] = {bits_of(p, dtype, node.b), bits_of(p, dtype, node.c)};
+    for (int i = 0; i < 2 && berth_c_computes_both(p, &node); ++i) {
+        const char *name = berth_arena_printf(p->arena, "t%u", p->next_temporary++);
+        berth_c_line(p, "const uint16_t %s = %s;", name, sides[i]);
+        sides[i] = name;
+    }
+    return berth_arena_printf(p->arena, "(%s ? %s : %s)", condition, sides[0], sides[1]);
+}
+
+// Whether all that is read, and the conditions, are single elements in memory.
+static bool has_bits(const berth_c_printer *p, berth_dtype dtype, berth_expr value) {
+    const berth_expr_node *node = &p->fn->exprs.data[berth_tfn_unrounded(p->fn, dtype, value)];
+    if (node->kind == BERTH_EXPR_FLOAT) return true;
+    if (node->kind == BERTH_EXPR_SELECT)
+        return node->lanes == 1 && has_bits(p, dtype, node->b) && has_bits(p, dtype, node->c);
+    return in_memory(p, p->fn->exprs.data[berth_tfn_moved(p->fn, dtype, value)].load.buf);
+}
+
 bool berth_c_store_bits(berth_c_printer *p, berth_stmt store) {
     berth_tfn *fn = p->fn;
     const berth_stmt_node node = fn->stmts.data[store];
     berth_dtype dtype = fn->bufs.data[node.buf].dtype;
-    berth_expr load = berth_tfn_moved(fn, dtype, node.value);
-    if (dtype == berth_c_compute_type(dtype) || !load) return false;
-    const berth_expr_node from = fn->exprs.data[load];
-    if (!in_memory(p, node.buf) || !in_memory(p, from.load.buf)) return false;
-    berth_expr indices[2 * BERTH_MAX_RANK];
+    if (dtype == berth_c_compute_type(dtype) ||
+        fn->exprs.data[node.value].kind == BERTH_EXPR_FLOAT ||
+        !berth_tfn_only_moves(fn, dtype, node.value) || !in_memory(p, node.buf) ||
+        !has_bits(p, dtype, node.value))
+        return false;
+    berth_expr indices[BERTH_MAX_RANK + 1];
     for (int i = 0; i < node.index_count; ++i) indices[i] = berth_tfn_store_indices(fn, store)[i];
-    for (int i = 0; i < from.index_count; ++i)
-        indices[node.index_count + i] = berth_tfn_load_indices(fn, load)[i];
-    berth_c_begin_statement(p, indices, node.index_count + from.index_count);
+    indices[node.index_count] = node.value;
+    berth_c_begin_statement(p, indices, node.index_count + 1);
     const char *to = berth_c_offset(p, node.buf, indices, node.index_count);
-    const char *at = berth_c_offset(p, from.load.buf, indices + node.index_count, from.index_count);
-    berth_c_line(p, "%s[%s] = %s[%s];", berth_c_buffer_name(p, node.buf), to,
-                 berth_c_buffer_name(p, from.load.buf), at);
+    const char *bits = bits_of(p, dtype, node.value);
+    berth_c_line(p, "%s[%s] = %s;", berth_c_buffer_name(p, node.buf), to, bits);
     berth_c_end_statement(p);
     return true;
 }

@@ -315,11 +315,17 @@ static void unroll_padded(berth_tfn *fn, berth_nest *nest, const berth_ranges *r
     nest->body = simplify_stores(fn, nest->body, ranges);
 }
 
-// One part of a loop with a border: its conditions decided where the part allows it.
-static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges ranges) {
+static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges, int depth);
+
+// One part of a loop with a border: its conditions decided where the part allows it. Where one is left (the
+// third of several tensors that are joined) it is taken apart again.
+static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges ranges, int depth) {
+    enum { most_depth = 8 };
     ranges = berth_ranges_with(fn, &ranges, &part);
     part.body = simplify_stores(fn, part.body, &ranges);
     for (int i = 0; i < part.count; ++i) part.loops[i].kind = BERTH_LOOP_SERIAL;
+    if (depth < most_depth && peel_borders(fn, &part, &ranges, depth + 1))
+        return part.count ? berth_nest_emit(fn, &part) : part.body;
     berth_cpu__fuse_inwards(fn, &part, &ranges);
     part.loops[part.count - 1].kind = BERTH_LOOP_SIMD;
     return berth_nest_emit(fn, &part);
@@ -327,7 +333,7 @@ static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges range
 
 // Padding: the innermost loop with a condition in three parts, so that the middle one has none. The
 // loops inside it go along. False when there is nothing to take apart.
-static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges) {
+static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges, int depth) {
     berth_stmt stores[most_stores];
     uint32_t count = stores_of(fn, nest->body, stores);
     int at = nest->count;
@@ -362,9 +368,9 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
     }
     berth_stmt parts[3];
     uint32_t part_count = 0;
-    if (low > 0) parts[part_count++] = border_part(fn, inner, *ranges);
-    parts[part_count++] = border_part(fn, middle, *ranges);
-    if (high < extent - 1) parts[part_count++] = border_part(fn, last, *ranges);
+    if (low > 0) parts[part_count++] = border_part(fn, inner, *ranges, depth);
+    parts[part_count++] = border_part(fn, middle, *ranges, depth);
+    if (high < extent - 1) parts[part_count++] = border_part(fn, last, *ranges, depth);
     nest->body = berth_tfn_seq(fn, parts, part_count);
     nest->count = at;
     return true;
@@ -473,7 +479,7 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
     int64_t lanes = facts->lanes;
     int64_t vectors = nest.loops[last].extent / lanes;
     if (store.kind != BERTH_STMT_STORE || vectors == 0 ||
-        berth_tfn_moved(fn, fn->bufs.data[store.buf].dtype, store.value) ||
+        berth_tfn_only_moves(fn, fn->bufs.data[store.buf].dtype, store.value) ||
         !berth_cpu__has_vector_functions(fn, store.value, 0))
         return 0;
     berth_nest rest = {0};
@@ -520,7 +526,7 @@ static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_f
         total *= nest.loops[i].extent;
     }
     unroll_padded(fn, &nest, &ranges);
-    if (peel_borders(fn, &nest, &ranges)) {
+    if (peel_borders(fn, &nest, &ranges, 0)) {
         int64_t inside = total;
         for (int i = 0; i < nest.count; ++i) inside /= nest.loops[i].extent;
         keep_chunks_serial(fn, &nest, nest.count - 1, inside, decide_chunk(fn));

@@ -22,6 +22,36 @@ static int64_t stride_of(berth_tfn *fn, const berth_ranges *ranges, berth_buf bu
     return linear ? stride : INT64_MIN;
 }
 
+// Elements of other types: two stores of one, which C compilers put in turn in registers. Splits the last loop.
+static berth_stmt pairs(berth_tfn *fn, berth_nest nest) {
+    const berth_stmt_node store = fn->stmts.data[nest.body];
+    int last = nest.count - 1;
+    if (store.kind != BERTH_STMT_STORE || fn->bufs.data[store.buf].lanes > 1 ||
+        nest.loops[last].extent % 2)
+        return 0;
+    berth_expr load = berth_tfn_moved(fn, fn->bufs.data[store.buf].dtype, store.value);
+    if (!load) return 0;
+    const berth_expr_node from = fn->exprs.data[load];
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &nest);
+    berth_linear at = berth_linear_access(fn, &ranges, from.load.buf,
+                                          berth_tfn_load_indices(fn, load), from.index_count);
+    if (berth_linear_block(fn, &at, nest.loops[last].var) != 2) return 0;
+    int64_t inside = nest.loops[last].extent;
+    berth_status status = berth_schedule_split(fn, &nest, last, 2);
+    if (!status) status = berth_schedule_unroll(fn, &nest, last + 1);
+    if (status) {
+        berth_decisions_refuse(fn, status);
+        return 0;
+    }
+    nest.loops[last].kind = BERTH_LOOP_SIMD;
+    berth_nest row = {.loops = {nest.loops[last]}, .count = 1, .body = nest.body};
+    nest.body = berth_nest_emit(fn, &row);
+    nest.count = last;
+    berth_cpu__keep_chunks_serial(fn, &nest, inside);
+    return berth_nest_emit(fn, &nest);
+}
+
 // Whether the body copies, and the last loop takes each of its elements for two results. The nest
 // gets that loop split in two.
 static bool find_repetition(berth_tfn *fn, berth_nest *nest) {
@@ -136,9 +166,9 @@ berth_stmt berth_cpu__repeat_rows(berth_tfn *fn, const berth_nest *plain,
     berth_nest nest = *plain;
     for (int i = 0; i < nest.count; ++i)
         if (nest.loops[i].extent <= 0) return 0;
-    if (nest.count < 2 || nest.loops[nest.count - 1].extent < 2 * BERTH_CPU_LEAST_LANES ||
-        !serves(facts, BERTH_CPU_LEAST_LANES) || !find_repetition(fn, &nest))
-        return 0;
+    if (nest.count < 2 || nest.loops[nest.count - 1].extent < 2 * BERTH_CPU_LEAST_LANES) return 0;
+    if (!serves(facts, BERTH_CPU_LEAST_LANES) || !find_repetition(fn, &nest))
+        return pairs(fn, *plain);
     r.block = berth_tfn_buffer(fn, "block", BERTH_DTYPE_F32, 0, NULL, BERTH_SCOPE_REGISTER);
     berth_nest pair = {.count = 2, .body = nest.body};
     for (int i = 0; i < 2; ++i) {

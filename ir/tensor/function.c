@@ -554,7 +554,7 @@ berth_status berth_tfn_check_static(const berth_tfn *fn) {
         remedies, count);
 }
 
-berth_expr berth_tfn_moved(const berth_tfn *fn, berth_dtype to, berth_expr value) {
+berth_expr berth_tfn_unrounded(const berth_tfn *fn, berth_dtype to, berth_expr value) {
     const berth_expr_node *node = &fn->exprs.data[value];
     bool half = to == BERTH_DTYPE_F16 || to == BERTH_DTYPE_BF16;
     while (node->kind == BERTH_EXPR_CAST && node->lanes == 1 && !node->is_index &&
@@ -562,7 +562,20 @@ berth_expr berth_tfn_moved(const berth_tfn *fn, berth_dtype to, berth_expr value
         value = node->a;
         node = &fn->exprs.data[value];
     }
+    return value;
+}
+
+berth_expr berth_tfn_moved(const berth_tfn *fn, berth_dtype to, berth_expr value) {
+    value = berth_tfn_unrounded(fn, to, value);
+    const berth_expr_node *node = &fn->exprs.data[value];
     bool same = node->kind == BERTH_EXPR_LOAD && node->lanes == 1 && node->dtype == to &&
                 fn->bufs.data[node->load.buf].dtype == to;
     return same ? value : 0;
+}
+
+bool berth_tfn_only_moves(const berth_tfn *fn, berth_dtype to, berth_expr value) {
+    const berth_expr_node *node = &fn->exprs.data[berth_tfn_unrounded(fn, to, value)];
+    if (node->kind == BERTH_EXPR_FLOAT) return node->f == 0 && !signbit(node->f);
+    if (node->kind != BERTH_EXPR_SELECT) return berth_tfn_moved(fn, to, value) != 0;
+    return berth_tfn_only_moves(fn, to, node->b) && berth_tfn_only_moves(fn, to, node->c);
 }

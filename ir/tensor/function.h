@@ -301,6 +301,10 @@ bool berth_tfn_const_value(const berth_tfn *fn, berth_expr id, int64_t *out_valu
 // The load whose bits a store of `value` to a buffer of type `to` writes: one from a buffer of that type, rounded
 // to it at most; 0 = the value is another one.
 berth_expr berth_tfn_moved(const berth_tfn *fn, berth_dtype to, berth_expr value);
+// The value without casts to that type, and to f32 where it is a half.
+berth_expr berth_tfn_unrounded(const berth_tfn *fn, berth_dtype to, berth_expr value);
+// Whether the value is one of these, or zero, or what conditions choose of such values.
+bool berth_tfn_only_moves(const berth_tfn *fn, berth_dtype to, berth_expr value);
 
 // Copies expression `id` with every variable v replaced by map[v] (0 = keep). `map` has map_count
 // entries.

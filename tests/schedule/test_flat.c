@@ -228,3 +228,18 @@ Test(flat, rows_read_again_from_their_beginning) {
     cr_expect_eq(loops_of_rows("%x[%i, %j % 64] * 2.0", 250), plain + 1);  // not whole copies
     cr_expect_eq(loops_of_rows("%x[%i, %j % 3]", 255), plain + 1);  // shorter than a register
 }
+
+// Of joined tensors each is copied by a loop without conditions, however many there are.
+Test(flat, joined_tensors_are_loops_of_their_own) {
+    cr_expect_eq(loops_of_rows("select(%j < 40, %x[%i, %j], %z[%i, %j - 40])", 130), 3);
+    cr_expect_eq(
+        loops_of_rows(
+            "select(%j < 40, %x[%i, %j], select(%j < 70, %z[%i, %j - 40], %x[%i, %j - 70]))", 130),
+        4);
+    cr_expect_eq(
+        loops_of_rows(
+            "select(%j < 40, %x[%i, %j], select(%j < 70, %z[%i, %j - 40], select(%j < 100, "
+            "%x[%i, %j - 70], %z[%i, %j - 100])))",
+            130),
+        5);
+}

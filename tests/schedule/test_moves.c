@@ -27,6 +27,8 @@ static const form forms[] = {
     {"%x: T[D1,D2,D0] in", "%j, %k, %i", {9, 7, 11}, true},
     {"%x: T[D2,D1] in", "%k, %j", {1, 40, 3}, false},
     {"%x: T[D1,D2] in", "%j, %k", {1, 20, 70}, false},
+    {"%x: T[D1,D2] in", "%j, %k / 2", {1, 20, 70}, false},
+    {"%x: T[D1,D2] in", "%j, %k / 2", {2, 20, 64}, false},
 };
 
 enum {
@@ -98,6 +100,8 @@ ParameterizedTest(int *index, moves, elements_of_any_type) {
     cr_expect_eq(strstr(kernel, "berth_transpose_uint") != NULL, f->blocks, "%s [%s] for %s", type,
                  f->place, target);
     cr_expect_null(strstr(kernel, "16_to_f32"), "%s [%s] is converted", type, f->place);
+    cr_expect_null(strstr(kernel, "/ 2)"), "%s [%s]: each element is fetched twice", type,
+                   f->place);
     status = support_run_compiled(&c, support_target(c.arena, "cpu"), true);
     cr_assert(!status, "%s: %s", type, berth_status_message(status));
     cr_expect(memcmp(plain, c.buffers[1], bytes) == 0, "%s [%s]: compiled for %s", type, f->place,
@@ -107,9 +111,10 @@ ParameterizedTest(int *index, moves, elements_of_any_type) {
 
 // What is computed, or decided, or of another type, is not taken for a move.
 Test(moves, other_values) {
-    static const char *const values[] = {"f16(f32(%x[%j, %i]) + 1.0)",
-                                         "f16(f32(bf16(f32(%x[%j, %i]))))",
-                                         "f16(f32(i8(f32(%x[%j, %i]))))"};
+    static const char *const values[] = {
+        "f16(f32(%x[%j, %i]) + 1.0)", "f16(f32(bf16(f32(%x[%j, %i]))))",
+        "f16(f32(i8(f32(%x[%j, %i]))))", "f16(select(%i < 9, f32(%x[%j, %i]), 1.0))",
+        "f16(select(%i < 9, f32(%x[%j, %i]), -0.0))"};
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
         char text[512];
         snprintf(text, sizeof(text),
@@ -125,6 +130,35 @@ Test(moves, other_values) {
         cr_expect(memcmp(plain, c.buffers[1], support_buffer_bytes(&c, 1)) == 0, "%s", values[i]);
         berth_codegen_result result;
         cr_expect_null(strstr(kernel_text(&c, &result), "berth_transpose_uint"), "%s", values[i]);
+        support_case_destroy(&c);
+    }
+}
+
+// What conditions choose of elements and zeros keeps its bits.
+Test(moves, chosen_halves) {
+    static const char *const values[] = {
+        "f16(select(%j < 20, f32(%x[%i, %j]), f32(%z[%i, %j - 20])))",
+        "f16(select(%i <= %j, f32(%x[%i, %j]), 0.0))",
+        "f16(select(%m[%i, %j] < 100, f32(%x[%i, %j]), f32(%z[%i, %j])))",
+        "f16(select(%m[%i, %j] < 100, select(%i <= %j, f32(%x[%i, %j]), 0.0), f32(%z[%i, %j])))",
+    };
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
+        char text[512];
+        snprintf(
+            text, sizeof(text),
+            "module \"m\"\ntensor @f(%%x: f16[40,64] in, %%z: f16[40,64] in, %%m: u8[40,64] in, "
+            "%%y: f16[40,64] out) {\n"
+            "  parallel %%i in 40 { parallel %%j in 64 { %%y[%%i, %%j] = %s } }\n}\n",
+            values[i]);
+        bench_case c = support_case_parse(text);
+        support_fill(&c, 3);
+        cr_assert_null(support_interpret(&c));
+        const void *plain = c.buffers[3];
+        cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, targets[0])));
+        cr_assert_null(support_run_compiled(&c, support_target(c.arena, "cpu"), true));
+        cr_expect(memcmp(plain, c.buffers[3], support_buffer_bytes(&c, 3)) == 0, "%s", values[i]);
+        berth_codegen_result result;
+        cr_expect_null(strstr(kernel_text(&c, &result), "f16_to_f32"), "%s", values[i]);
         support_case_destroy(&c);
     }
 }
