@@ -78,23 +78,26 @@ void berth_lower__softmax(berth_lower *c, const berth_op *op) {
     berth_lower__end_loops(c, r.loops + 1);
 }
 
-// 1 at the first maximum, 0 elsewhere; NaN never wins, as in arg_max
+// 1 at the first maximum, 0 elsewhere; NaN never wins, as in arg_max. The place is the least of those that have
+// the maximum: neither loop has a condition on what the ones before it found.
 void berth_lower__hardmax(berth_lower *c, const berth_op *op) {
     row r;
     if (!open_row(c, op, -1, &r)) return;
-    berth_buf top = berth_lower__register(c, "top", r.t);
-    berth_buf index = berth_lower__register(c, "index", BERTH_DTYPE_I64);
-    berth_lower__set(c, top, num(c, r.t, NAN));
-    berth_lower__set(c, index, berth_tfn_int(c->fn, BERTH_DTYPE_I64, 0));
+    berth_dtype t = r.extent < INT32_MAX ? BERTH_DTYPE_I32 : BERTH_DTYPE_I64;
+    berth_expr past = berth_tfn_int(c->fn, t, r.extent);
+    berth_buf top = row_maximum(c, &r);
+    berth_buf index = berth_lower__register(c, "index", t);
+    berth_lower__set(c, index, past);
     berth_expr i = loop_row(c, &r);
-    berth_expr x = in_at(c, op, 0, r.at);
-    berth_lower__if(c, berth_lower__wins(c, x, berth_lower__get(c, top), true, false));
-    berth_lower__set(c, top, x);
-    berth_lower__set(c, index, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i));
-    berth_lower__end_loops(c, 2);
+    berth_expr is_top = x_eq(c, in_at(c, op, 0, r.at), berth_lower__get(c, top));
+    berth_expr place = x_select(c, is_top, berth_tfn_from_index(c->fn, t, i), past);
+    berth_lower__set(c, index, x_min(c, berth_lower__get(c, index), place));
+    berth_lower__end(c);
+    berth_expr found = berth_lower__get(c, index);  // none: all of them are NaN
+    berth_expr first = berth_tfn_int(c->fn, t, 0);
+    berth_lower__set(c, index, x_select(c, x_lt(c, found, past), found, first));
     i = loop_row(c, &r);
-    berth_expr hit =
-        x_eq(c, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i), berth_lower__get(c, index));
+    berth_expr hit = x_eq(c, berth_tfn_from_index(c->fn, t, i), berth_lower__get(c, index));
     berth_lower__store(c, op, 0, r.at, x_select(c, hit, num(c, r.t, 1), num(c, r.t, 0)));
     berth_lower__end_loops(c, r.loops + 1);
 }
