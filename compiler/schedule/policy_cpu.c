@@ -54,6 +54,11 @@ static berth_stmt tables(berth_tfn *fn, const berth_nest *nest, const berth_cpu_
     return berth_cpu__vector_tables(fn, *nest, facts);
 }
 
+static berth_stmt lines(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts) {
+    berth_stmt made = berth_cpu__lines(fn, nest, facts);
+    return made ? made : berth_cpu__plain_lines(fn, nest, facts);
+}
+
 // The first form that the nest has, in this order.
 static const struct {
     berth_form form;
@@ -66,7 +71,7 @@ static const struct {
              {BERTH_FORM_HOISTED, berth_cpu__hoist_tables},
              {BERTH_FORM_FLAT, berth_cpu__flat_loops},
              {BERTH_FORM_TABLES, tables},
-             {BERTH_FORM_LINES, berth_cpu__lines},
+             {BERTH_FORM_LINES, lines},
              {BERTH_FORM_ROW_LANES, berth_cpu__row_lanes}};
 
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {

@@ -62,6 +62,10 @@ berth_stmt berth_cpu__hoist_tables(berth_tfn *fn, const berth_nest *nest,
 // than the last): lanes along the last loop of the nest, its border by itself; 0 when the nest is
 // none. policy_cpu_lines.c
 berth_stmt berth_cpu__lines(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts);
+// Reductions in types without explicit vectors: loops over neighbouring results, or over parts of a sum,
+// innermost; 0 when the nest is none. policy_cpu_plain_lines.c
+berth_stmt berth_cpu__plain_lines(berth_tfn *fn, const berth_nest *nest,
+                                  const berth_cpu_facts *facts);
 // Elementwise nests: loops fused where all accesses allow it, chunks in parallel, the innermost
 // loop vectorised by the C compiler. 0 when the body is not made of stores only. policy_cpu_flat.c
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
@@ -109,6 +113,9 @@ bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var
 // hold, as far as they are linear. policy_cpu_flat.c
 void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
                        int64_t *low, int64_t *high);
+// Whether a value is acc + x, acc + x * y, min(acc, x) or max(acc, x), with nothing else of `acc`. row_lanes.c
+bool berth_cpu__find_combine(const berth_tfn *fn, berth_expr value, berth_buf acc,
+                             berth_binary *out);
 // Whether a value loads from a buffer. row_lanes.c
 bool berth_cpu__reads(const berth_tfn *fn, berth_expr id, berth_buf buf);
 // Functions that take many instructions. policy_cpu_flat.c

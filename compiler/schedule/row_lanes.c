@@ -42,8 +42,8 @@ static bool is_load_of(const berth_tfn *fn, berth_expr id, berth_buf buf) {
     return node->kind == BERTH_EXPR_LOAD && node->load.buf == buf;
 }
 
-// acc + x, acc + x * y, min(acc, x), max(acc, x)
-static bool find_combine(const berth_tfn *fn, berth_expr value, berth_buf acc, berth_binary *out) {
+bool berth_cpu__find_combine(const berth_tfn *fn, berth_expr value, berth_buf acc,
+                             berth_binary *out) {
     const berth_expr_node *node = &fn->exprs.data[value];
     *out = BERTH_BINARY_ADD;
     if (node->kind == BERTH_EXPR_FMA)
@@ -100,11 +100,13 @@ static bool take_store(row_loop *r, berth_stmt id) {
     if (node.kind != BERTH_STMT_STORE || r->store_count == max_stores) return false;
     const berth_buf_info *info = &r->fn->bufs.data[node.buf];
     r->stores[r->store_count++] = id;
-    if (info->dtype != BERTH_DTYPE_F32 || info->lanes > 1) return false;
-    if (info->scope != BERTH_SCOPE_REGISTER) return true;
+    bool half = info->dtype == BERTH_DTYPE_F16 || info->dtype == BERTH_DTYPE_BF16;
+    if (info->lanes > 1) return false;
+    if (info->scope != BERTH_SCOPE_REGISTER) return half || info->dtype == BERTH_DTYPE_F32;
+    if (info->dtype != BERTH_DTYPE_F32) return false;
     if (info->rank != 0 || r->acc != BERTH_NONE) return false;
     r->acc = node.buf;
-    if (!find_combine(r->fn, node.value, r->acc, &r->combine)) return false;
+    if (!berth_cpu__find_combine(r->fn, node.value, r->acc, &r->combine)) return false;
     if (r->combine != BERTH_BINARY_ADD)
         r->instead = instead_of_nan(r->fn, r->fn->exprs.data[node.value].b);
     return true;

@@ -95,6 +95,31 @@ Test(row_lanes, rows_of_work_items_on_cores) {
 // What stands twice in the text of a choice is loaded once: both sides may be computed in every lane. A
 // window's maximum asks so whether what it takes is NaN, which it leaves out. The third of these has a
 // side that loads what its condition has not: that may lie outside of its buffer.
+// Rows of halves whose values need a sum are stored in vectors, too.
+Test(row_lanes, halves_are_stored_in_vectors) {
+    bench_case c = support_case_parse("module \"m\"\n"
+                                      "tensor @f(%x: f32[3,64] in, %y: f16[3,64] out) {\n"
+                                      "  parallel %i in 3 {\n"
+                                      "    register %acc: f32[]\n"
+                                      "    %acc[] = 0.0\n"
+                                      "    for %j in 64 { %acc[] = %acc[] + %x[%i, %j] }\n"
+                                      "    for %j in 64 { %y[%i, %j] = f16(%x[%i, %j] * %acc[]) }\n"
+                                      "  }\n}\n");
+    support_fill(&c, 11);
+    cr_assert_null(support_interpret(&c));
+    const uint16_t *plain = c.buffers[1];
+    const char *target = "cpu -features=avx2,avx512f,avx512vl,fma -vector_bits=512";
+    cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, target)));
+    berth_codegen_result result;
+    cr_assert_null(berth_codegen_c.print(c.fn, "k", c.arena, &result));
+    cr_expect_not_null(strstr(strstr(result.source, "void k_0("), "berth_store_f16x16"));
+    cr_assert_null(support_interpret(&c));
+    const uint16_t *scheduled = c.buffers[1];
+    for (int i = 0; i < 3 * 64; ++i)  // the sum in another order: at most the next half
+        cr_expect(plain[i] - scheduled[i] <= 1 && scheduled[i] - plain[i] <= 1, "element %d", i);
+    support_case_destroy(&c);
+}
+
 Test(row_lanes, choices_whose_sides_are_loaded_anyway) {
     const char *target = "cpu -vector_bits=256";
     const char *next[] = {
