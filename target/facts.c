@@ -86,6 +86,18 @@ uint32_t berth_multi_target_resource_of(const berth_multi_target *target, uint32
     return device;
 }
 
+uint32_t berth_multi_target_link_way(const berth_multi_target *target, uint32_t link, bool forth) {
+    const berth_target_link *links = target->links;
+    uint32_t first = link;
+    for (uint32_t i = 0; i < link && *links[link].bus; ++i)
+        if (strcmp(links[i].bus, links[link].bus) == 0) {
+            first = i;
+            break;
+        }
+    bool apart = first == link && links[link].duplex && !forth;
+    return 2 * first + apart;
+}
+
 bool berth_multi_target_share_memory(const berth_multi_target *target, uint32_t a, uint32_t b,
                                      uint32_t *out_memory) {
     uint32_t owns[] = {target->devices[a].own_memory, target->devices[b].own_memory};

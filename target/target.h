@@ -423,6 +423,10 @@ bool berth_multi_target_share_memory(const berth_multi_target *target, uint32_t 
 
 #define BERTH_TARGET_MAX_HOPS 8
 
+// What a transfer over a link, from its `from` (forth) or to it, has for itself meanwhile: a number below 2 *
+// link_count. Both directions of a link that is not duplex have the same, and all links of one bus.
+uint32_t berth_multi_target_link_way(const berth_multi_target *target, uint32_t link, bool forth);
+
 // One hop of a route: over a link, or by a device that reaches both memories (link =
 // BERTH_NO_INDEX).
 typedef struct berth_target_hop {

@@ -84,15 +84,7 @@ static void add_kernel(const builder *b, uint32_t index, berth_sim_task *task) {
 
 // Devices by what they compute with, both directions of links, then devices' own copies.
 static uint32_t link_resource(const builder *b, uint32_t link, bool forth) {
-    const berth_target_link *links = b->target->links;
-    uint32_t first = link;
-    for (uint32_t i = 0; i < link && *links[link].bus; ++i)
-        if (strcmp(links[i].bus, links[link].bus) == 0) {
-            first = i;
-            break;
-        }
-    bool apart = first == link && links[link].duplex && !forth;
-    return b->target->device_count + 2 * first + apart;
+    return b->target->device_count + berth_multi_target_link_way(b->target, link, forth);
 }
 
 static uint32_t pool_device(const builder *b, uint32_t tensor) {

@@ -179,6 +179,18 @@ static berth_status solve(orderer *o, uint32_t node_count, berth_memory_order *o
     return BERTH_OK;
 }
 
+const berth_memory_order_edge *berth_packager__find_dependencies(berth_packager *p,
+                                                                 const berth_sharing *sharing,
+                                                                 berth_arena *arena,
+                                                                 uint32_t *out_count) {
+    orderer o = {.p = p, .arena = arena, .sharing = *sharing};
+    number_nodes(&o);
+    collect_accesses(&o);
+    for (uint32_t i = 0; i < p->storages.count; ++i) add_edges(&o, &o.lists[i]);
+    *out_count = o.edges.count;
+    return o.edges.data;
+}
+
 berth_status berth_packager__find_order(berth_packager *p, const berth_sharing *sharing,
                                         berth_memory_order *out_order) {
     *out_order = (berth_memory_order){0};

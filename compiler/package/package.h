@@ -29,6 +29,8 @@ typedef struct berth_step_facts {
     double scratch_moved_bytes;
     bool removed;
     bool apart;  // a copy on a queue of its own
+    bool
+        held;  // a copy that begins after its device's steps before it, though it needs none of them
 } berth_step_facts;
 
 // Steps of one operation that only put tensors beside each other, or take them apart
@@ -128,11 +130,30 @@ BERTH_MUST_USE berth_status berth_packager__share_memory(berth_packager *package
 void berth_packager__lend(berth_packager *packager);
 
 // package_order.c: the order of the steps that are not removed with the lowest peak
-// (out_order->nodes are steps). nodes is NULL when several queues run them: their order is kept,
-// the schedule was made for it.
+// (out_order->nodes are steps). nodes is NULL when several devices run them
+// (berth_packager__order_beside).
 BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
                                                        const berth_sharing *sharing,
                                                        berth_memory_order *out_order);
+
+// Which steps come after which, by the bytes that they touch; none is removed. By storages, then by the earlier
+// step. Arena memory.
+const berth_memory_order_edge *berth_packager__find_dependencies(berth_packager *packager,
+                                                                 const berth_sharing *sharing,
+                                                                 berth_arena *arena,
+                                                                 uint32_t *out_count);
+
+// order_beside.c: an order of the steps of several devices in which they are predicted to end earlier (a
+// list of their indices); NULL: none was found, or there is one device. No step is removed. Sets `held` of
+// copies that nothing waits for: a queue of copies would begin them at once, and a copy that is needed
+// soon after would wait for the link.
+// O(edges + steps * (log steps + devices)).
+const uint32_t *berth_packager__order_beside(berth_packager *packager,
+                                             const berth_sharing *sharing);
+
+// What a copy on a queue of its own costs besides: two more batches, and a wait between queues on
+// either side. An estimate.
+static const double berth_packager_queue_switch_ns = 20000;
 
 // package_queues.c: marks the copies that can go on beside enough work of their device (apart), and
 // lets their bytes live as long as that takes.
@@ -172,6 +193,9 @@ const char *berth_packager__constant_name(const berth_packager *packager, uint32
 
 // Predicted time of a kernel's step, by the target's figures; 0 for copies.
 double berth_packager__kernel_ns(const berth_packager *packager, uint32_t step);
+// That of a copy's step, over the cheapest route; 0 where there is none. *out_way: of the first link
+// (berth_multi_target_link_way), BERTH_NO_INDEX = none.
+double berth_packager__copy_ns(const berth_packager *packager, uint32_t step, uint32_t *out_way);
 
 // Sets the queue of every step: every device that runs steps has one, and another for the copies that
 // are apart. Then the waits: a step waits for steps of other queues that write what it reads, or

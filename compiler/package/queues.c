@@ -6,10 +6,6 @@
 #include "compiler/package/latest_access.h"
 #include "compiler/package/package.h"
 
-// What a copy on a queue of its own costs besides: two more batches, and a wait between queues on
-// either side. An estimate.
-static const double queue_switch_ns = 20000;
-
 // How much later than predicted a step may end, as a part of the time until then.
 static const double spare_part = 0.25;
 
@@ -24,6 +20,7 @@ typedef struct queuer {
     double *times;                 // kernel time of one device's steps, of the first i
     uint32_t *queue_of;            // per device: its queue for kernels
     uint32_t *asked_at;            // per queue: step + 1 that it was listed for
+    uint32_t *latest_of;           // per queue: its latest step, + 1
     uint32_t *others;              // room for a queue each
     uint32_t *transfer_of;         // per device: its queue for copies, BERTH_NO_INDEX = none
 } queuer;
@@ -157,12 +154,18 @@ static uint32_t memory_of(const berth_packager *p, uint32_t tensor) {
     return berth_packager__memory(p, storage->place, storage->usage);
 }
 
-static double copy_ns(const berth_packager *p, const berth_program_step *step) {
+double berth_packager__copy_ns(const berth_packager *p, uint32_t index, uint32_t *out_way) {
+    const berth_program_step *step = &p->steps.data[index];
     berth_target_route route;
+    *out_way = BERTH_NO_INDEX;
     if (!berth_multi_target_route(p->target, p->arena, memory_of(p, step->bindings[0]),
                                   memory_of(p, step->bindings[1]),
                                   p->tensors.data[step->bindings[0]].size_bytes, &route))
         return 0;
+    const berth_target_hop *hop = &route.hops[0];
+    if (route.hop_count && hop->link != BERTH_NO_INDEX)
+        *out_way = berth_multi_target_link_way(p->target, hop->link,
+                                               p->target->links[hop->link].from == hop->from);
     return route.time_ns;
 }
 
@@ -238,8 +241,10 @@ static void choose_transfers(queuer *q, uint32_t device, const uint32_t *steps, 
         uint32_t i = steps[k];
         if (!may_transfer(p, i)) continue;
         double beside_ns = q->times[until[i]] - q->times[from[i]];
-        double copied_ns = copy_ns(p, &p->steps.data[i]);
-        if ((beside_ns < copied_ns ? beside_ns : copied_ns) < queue_switch_ns) continue;
+        uint32_t way;
+        double copied_ns = berth_packager__copy_ns(p, i, &way);
+        if ((beside_ns < copied_ns ? beside_ns : copied_ns) < berth_packager_queue_switch_ns)
+            continue;
         p->facts.data[i].apart = true;
         keep_bytes(q, i, from[i], until[i], q->times, copied_ns);
     }
@@ -297,11 +302,15 @@ static int compare_queues(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-// Queues that have touched what the step touches, ascending.
-static uint32_t list_others(queuer *q, uint32_t index) {
+// Queues that have touched what the step touches, and `also` (BERTH_NO_INDEX: none), ascending.
+static uint32_t list_others(queuer *q, uint32_t index, uint32_t also) {
     berth_packager *p = q->p;
     const berth_program_step *step = &p->steps.data[index];
     uint32_t count = 0;
+    if (also != BERTH_NO_INDEX) {
+        q->asked_at[also] = index + 1;
+        q->others[count++] = also;
+    }
     for (uint32_t b = 0; b < berth_packager__binding_count(p, index); ++b) {
         const berth_latest_access *latest = q->latest[bytes_of(q, step->bindings[b]).space];
         uint32_t key_count = 0;
@@ -319,10 +328,14 @@ static uint32_t list_others(queuer *q, uint32_t index) {
 static void set_waits(queuer *q, uint32_t index) {
     berth_packager *p = q->p;
     berth_program_step *step = &p->steps.data[index];
-    uint32_t count = list_others(q, index);
+    uint32_t own = q->queue_of[step->device];
+    bool held = p->facts.data[index].held && step->queue != own && q->latest_of[own];
+    uint32_t count = list_others(q, index, held ? own : BERTH_NO_INDEX);
     for (uint32_t i = 0; i < count; ++i) {
         uint32_t other = q->others[i];
-        uint32_t found = find_conflict(q, index, other, p->queues.data[other].device);
+        uint32_t found = held && other == own
+                             ? q->latest_of[own]
+                             : find_conflict(q, index, other, p->queues.data[other].device);
         if (found) q->others[step->wait_count++] = found - 1;  // not behind i
     }
     step->waits = berth_arena_copy(p->arena, q->others, step->wait_count * sizeof(uint32_t));
@@ -335,9 +348,11 @@ static void order_steps(queuer *q) {
     if (p->queues.count < 2) return;
     start_tracking(q, p->queues.count);
     q->asked_at = berth_arena_new_array(q->arena, uint32_t, p->queues.count);
+    q->latest_of = berth_arena_new_array(q->arena, uint32_t, p->queues.count);
     q->others = berth_arena_new_array(q->arena, uint32_t, p->queues.count);
     for (uint32_t i = 0; i < p->steps.count; ++i) {
         set_waits(q, i);
+        q->latest_of[p->steps.data[i].queue] = i + 1;
         record(q, i, p->steps.data[i].queue, i + 1);
     }
 }
@@ -380,8 +395,9 @@ static timetable make_timetable(const queuer *q) {
             if (before + 1 > *of) *of = before + 1;
             if (t.end_ns[before] > t.start_ns[i]) t.start_ns[i] = t.end_ns[before];
         }
-        double ns =
-            step->kind == BERTH_STEP_COPY ? copy_ns(p, step) : berth_packager__kernel_ns(p, i);
+        uint32_t way;
+        double ns = step->kind == BERTH_STEP_COPY ? berth_packager__copy_ns(p, i, &way)
+                                                  : berth_packager__kernel_ns(p, i);
         t.end_ns[i] = t.start_ns[i] + ns;
         latest[step->queue] = i + 1;
     }
@@ -427,7 +443,7 @@ bool berth_packager__keep_beside(berth_packager *p) {
             double end_ns = 0;
             for (uint32_t k = 0; k < queues; ++k)
                 if (own[k]) end_ns = fmax(end_ns, t.end_ns[own[k] - 1]);
-            end_ns += spare_part * end_ns + queue_switch_ns;
+            end_ns += spare_part * end_ns + berth_packager_queue_switch_ns;
             for (uint32_t k = s->last_step + 1; k < p->steps.count && t.next_ns[k] < end_ns; ++k)
                 if (t.start_ns[k] < end_ns &&
                     !comes_after(own, &t.done[(size_t)k * queues], queues)) {

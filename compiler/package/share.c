@@ -377,18 +377,48 @@ static void drop_removed(berth_packager *p) {
     permute(p, kept, count);
 }
 
+static void permute_back(berth_packager *p, const uint32_t *order) {
+    uint32_t *back = berth_arena_new_array(p->arena, uint32_t, p->steps.count);
+    for (uint32_t i = 0; i < p->steps.count; ++i) back[order[i]] = i;
+    permute(p, back, p->steps.count);
+}
+
+// How many bytes more values may take for an order that ends earlier: a quarter, or what is next to nothing of
+// every device's memory. None where somebody asked for less than there is.
+static uint64_t allowed_growth(const berth_packager *p, uint64_t source_bytes) {
+    enum { part_of_values = 4, part_of_memory = 256 };
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < p->target->memory_count; ++i)
+        if (p->target->memories[i].budget_bytes != p->target->memories[i].capacity_bytes) return 0;
+    for (uint32_t d = 0; d < p->target->device_count; ++d) {
+        const berth_target_memory *own = &p->target->memories[p->target->devices[d].own_memory];
+        if (own->capacity_bytes < least) least = own->capacity_bytes;
+    }
+    uint64_t part = least / part_of_memory;
+    return part > source_bytes / part_of_values ? part : source_bytes / part_of_values;
+}
+
+// What runs earlier on several devices lives longer. Where memory is short, steps keep their order.
+static void end_earlier_by_order(berth_packager *p, const berth_sharing *s) {
+    uint64_t source_bytes = measure(p, s, true);
+    uint64_t growth = allowed_growth(p, source_bytes);
+    const uint32_t *order = growth ? berth_packager__order_beside(p, s) : NULL;
+    if (!order) return;
+    permute(p, order, p->steps.count);
+    if (measure(p, s, true) <= source_bytes + growth) return;
+    permute_back(p, order);
+    for (uint32_t i = 0; i < p->steps.count; ++i) p->facts.data[i].held = false;
+}
+
 static berth_status lower_peak_by_order(berth_packager *p, const berth_sharing *s) {
     berth_memory_order order;
-    uint32_t count = p->steps.count;
     BERTH_TRY(berth_packager__find_order(p, s, &order));
     p->report->order_bound_bytes = order.lower_bound_bytes;
     p->report->order_states = order.states;
     if (!order.nodes || order.peak_bytes >= order.source_bytes) return BERTH_OK;
     uint64_t source_bytes = measure(p, s, true);
-    uint32_t *back = berth_arena_new_array(p->arena, uint32_t, count);
-    for (uint32_t i = 0; i < count; ++i) back[order.nodes[i]] = i;
-    permute(p, order.nodes, count);
-    if (measure(p, s, true) >= source_bytes) permute(p, back, count);
+    permute(p, order.nodes, p->steps.count);
+    if (measure(p, s, true) >= source_bytes) permute_back(p, order.nodes);
     return BERTH_OK;
 }
 
@@ -403,6 +433,7 @@ berth_status berth_packager__share_memory(berth_packager *p) {
     drop_removed(p);
     p->report->views_bytes = measure(p, &s, true);
     BERTH_TRY(lower_peak_by_order(p, &s));
+    end_earlier_by_order(p, &s);
     find_lifetimes(p, &s);
     p->report->in_place_count = apply_all_in_place(p, &s, p->arena);
     p->report->ordered_bytes = measure(p, &s, false);

@@ -10,6 +10,7 @@ import tempfile
 MACHINES = ["qualcomm/sm8650", "nvidia/jetson-agx-orin-64gb", "arm/rasp5", "aws/g4dn.12xlarge", "nvidia/dgx-a100",
             "nvidia/dgx-h100", "nvidia/dgx-h100-x2", "st/nucleo-h743zi"]
 HAND_OVER_MS = 0.025  # of devices whose costs were not measured (docs/costs.md)
+MOST_OVER = 1.3  # simulated over predicted
 berth = sys.argv[1]
 failures = []
 
@@ -61,6 +62,9 @@ def check_pair(path, model, machine):
     busy = [resource["busy_ms"] for resource in simulation["resources"]]
     total = simulation["total_ms"]
     check(total >= least_ms and total >= max(busy) * (1 - 1e-9), name, "simulated", total)
+    # Steps of several devices are in an order that gets near to the prediction (compiler/package/order_beside.c): in the module's, a
+    # decoder whose states go back to the host takes 1.31 and 1.37 times as long.
+    check(total <= plan["predicted_ms"] * MOST_OVER, name, "simulated", total, "predicted", plan["predicted_ms"])
     # Nothing is busy only while a device is woken by another one of its memory: for each event, at either end.
     waking = 2 * HAND_OVER_MS * len(simulation["events"]) if shared else 0
     check(total <= sum(busy) * (1 + 1e-9) + waking, name, "simulated", total, "with nothing busy")
