@@ -33,11 +33,16 @@ static void print_streamed(const berth_plan_info *plan) {
         berth_format_bytes(s->constant_bytes, bytes[1]);
         berth_format_bytes(s->resident_bytes, bytes[2]);
         berth_format_bytes(s->loaded_bytes, bytes[3]);
-        berth_cli_print("budget       %s: %s; of constants of %s stay %s; %u are read in each run: "
-                        "%u reads, %s, %.3f ms, beside kernels; the run takes %.3f ms instead of "
-                        "%.3f\n",
-                        s->memory, bytes[0], bytes[1], bytes[2], s->constant_count, s->load_count,
-                        bytes[3], s->load_ns / 1e6, s->run_ns / 1e6, s->whole_ns / 1e6);
+        if (!s->constant_bytes)
+            berth_cli_print("budget       %s: %s; the run takes %.3f ms instead of %.3f\n",
+                            s->memory, bytes[0], s->run_ns / 1e6, s->whole_ns / 1e6);
+        else
+            berth_cli_print(
+                "budget       %s: %s; of constants of %s stay %s; %u are read in each run: "
+                "%u reads, %s, %.3f ms, beside kernels; the run takes %.3f ms instead of "
+                "%.3f\n",
+                s->memory, bytes[0], bytes[1], bytes[2], s->constant_count, s->load_count, bytes[3],
+                s->load_ns / 1e6, s->run_ns / 1e6, s->whole_ns / 1e6);
         berth_format_bytes(s->spilled_bytes, bytes[0]);
         if (s->spilled_count)
             berth_cli_print("  moved      %u values, %s, to host memory and back in each run\n",

@@ -141,8 +141,14 @@ static berth_status with_slices(berth_fit_tries *tries, const berth_compile_opti
     return status;
 }
 
-// Plain C: channels in slices (passes/slice_channels.h) only where the plan without does not fit, for what they need is
-// estimated, results over operands apart. Where neither fits, the error of the one that needs less.
+// Whether values are computed again in each run, or constants read.
+static bool works_again(const berth_fitted *fitted) {
+    return fitted->result.memory && fitted->result.memory->streamed_count > 0;
+}
+
+// Plain C: channels in slices (passes/slice_channels.h) only where the plan without does not fit, or fits with values
+// that are computed again, for what slices need is estimated, results over operands apart. Where neither fits,
+// the error of the one that needs less.
 static berth_status one_way(berth_fit_tries *tries, const berth_compile_options *options,
                             berth_fitted *fitted) {
     berth_compile_options whole = *options;
@@ -151,13 +157,20 @@ static berth_status one_way(berth_fit_tries *tries, const berth_compile_options 
         return with_room(tries, options, fitted);
     berth_status status = with_room(tries, &whole, fitted);
     uint64_t over_bytes = over_bytes_of(status, fitted);
-    if (!status || over_bytes == 0) return status;
+    bool fits = !status;
+    if (fits ? !works_again(fitted) : over_bytes == 0) return status;
     berth_status sliced = with_slices(tries, options, fitted);
-    if (!sliced) {
+    if (!sliced && (!fits || !works_again(fitted))) {
         berth_status_free(status);
         return BERTH_OK;
     }
     uint64_t sliced_over_bytes = over_bytes_of(sliced, fitted);
+    if (fits) {
+        bool failed = sliced && sliced_over_bytes == 0;
+        if (failed) return sliced;
+        berth_status_free(sliced);
+        return with_room(tries, &whole, fitted);
+    }
     if (!take_lesser(&status, over_bytes, sliced, sliced_over_bytes))
         fitted->result.over_bytes = over_bytes;
     return status;

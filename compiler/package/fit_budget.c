@@ -66,38 +66,46 @@ static int compare_ways(const void *left, const void *right) {
 
 typedef BERTH_VEC(way) way_list;
 
-static void add_recomputations(const berth_streamer *s, const berth_waiting_value *value,
-                               way_list *ways) {
+static void add_recomputations(const berth_packager *p, berth_arena *arena, uint32_t device,
+                               const berth_waiting_value *value, way_list *ways) {
     uint32_t known = 0;
     for (uint32_t depth = 1; depth <= most_depth; ++depth) {
         way again = {.value = *value};
-        if (!berth_packager__find_recomputation(s->p, s->arena, s->device, value, depth,
-                                                &again.again))
+        if (!berth_packager__find_recomputation(p, arena, device, value, depth, &again.again))
             return;
         if (again.again.step_count == known) return;
         known = again.again.step_count;
         again.ns = again.again.ns;
-        berth_vec_push(s->arena, ways, again);
+        berth_vec_push(arena, ways, again);
     }
+}
+
+// Of the values that wait at a step those that are worth a look.
+static uint32_t find_large(const berth_packager *p, berth_arena *arena, uint32_t place,
+                           uint32_t step, berth_waiting_value **out_values) {
+    uint64_t largest = 0;
+    uint32_t kept = 0, count = berth_packager__find_waiting(p, arena, place, step, out_values);
+    berth_waiting_value *values = *out_values;
+    for (uint32_t i = 0; i < count; ++i)
+        if (values[i].size_bytes > largest) largest = values[i].size_bytes;
+    for (uint32_t i = 0; i < count; ++i)
+        if (values[i].size_bytes >= largest / smallest_part) values[kept++] = values[i];
+    return kept;
 }
 
 // All ways to lower the step's bytes. Values are moved out of memories of their own only: what a cpu
 // has beside its memory are files.
 static way_list find_ways(const berth_streamer *s, uint32_t peak) {
     berth_waiting_value *values = NULL;
-    uint64_t largest = 0;
     way_list ways = {0};
-    uint32_t count = berth_packager__find_waiting(s->p, s->arena, s->place, peak, &values);
-    for (uint32_t i = 0; i < count; ++i)
-        if (values[i].size_bytes > largest) largest = values[i].size_bytes;
+    uint32_t count = find_large(s->p, s->arena, s->place, peak, &values);
     for (uint32_t i = 0; i < count; ++i) {
-        if (values[i].size_bytes < largest / smallest_part) continue;
         if (s->place != berth_packager__place(s->p, s->p->target->host, NULL))
             berth_vec_push(s->arena, &ways,
                            ((way){.value = values[i],
                                   .spills = true,
                                   .ns = 2 * berth_streamer__load_ns(s, values[i].size_bytes)}));
-        add_recomputations(s, &values[i], &ways);
+        add_recomputations(s->p, s->arena, s->device, &values[i], &ways);
     }
     if (ways.count) qsort(ways.data, ways.count, sizeof(*ways.data), compare_ways);
     return ways;
@@ -171,6 +179,113 @@ static bool relieve(berth_streamer *s, uint64_t budget, berth_value_moves *moves
     return false;
 }
 
+static void add_report(berth_packager *p, const berth_memory_streamed *streamed) {
+    uint32_t count = p->report->streamed_count;
+    berth_memory_streamed *all = berth_arena_new_array(p->arena, berth_memory_streamed, count + 1);
+    if (count) memcpy(all, p->report->streamed, count * sizeof(*all));
+    all[count] = *streamed;
+    p->report->streamed = all;
+    p->report->streamed_count = count + 1;
+}
+
+// ---- plain C ------------------------------------------------------------------------------------
+
+// Per step, in the place's workspace.
+static uint64_t *live_bytes(const berth_packager *p, uint32_t place, berth_arena *arena) {
+    uint64_t *live = berth_arena_new_array(arena, uint64_t, p->steps.count + 1);
+    for (uint32_t i = 0; i < p->storages.count; ++i) {
+        const berth_storage *held = &p->storages.data[i];
+        if (held->place != place || held->usage != BERTH_POOL_WORKSPACE ||
+            held->into != BERTH_NO_INDEX || held->first_step == BERTH_NO_INDEX)
+            continue;
+        live[held->first_step] += held->size_bytes;
+        live[held->last_step + 1] -= held->size_bytes;
+    }
+    for (uint32_t i = 1; i < p->steps.count; ++i) live[i] += live[i - 1];
+    return live;
+}
+
+static peak peak_now(const berth_packager *p, uint32_t place) {
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    peak found = peak_of(live_bytes(p, place, scratch), p->steps.count);
+    berth_arena_destroy(scratch);
+    return found;
+}
+
+// Computes a value at the fullest step again, the one that costs least of those with which less is live. False:
+// there is none.
+static bool recompute_one(berth_packager *p, uint32_t place, uint32_t device,
+                          berth_value_moves *moves) {
+    enum { most_tries = 64 };
+    berth_arena *scratch = berth_arena_create_child(p->arena);
+    berth_waiting_value *values = NULL;
+    way_list ways = {0};
+    peak before = peak_now(p, place);
+    uint32_t count = find_large(p, scratch, place, before.first_step, &values);
+    for (uint32_t i = 0; i < count; ++i) add_recomputations(p, scratch, device, &values[i], &ways);
+    if (ways.count) qsort(ways.data, ways.count, sizeof(*ways.data), compare_ways);
+    berth_kept_state kept;
+    berth_packager__keep_state(p, &kept);
+    bool done = false;
+    for (uint32_t i = 0; i < ways.count && i < most_tries && !done; ++i) {
+        berth_packager__recompute(p, &ways.data[i].again);
+        peak now = peak_now(p, place);
+        done = now.bytes < before.bytes ||
+               (now.bytes == before.bytes && now.step_count < before.step_count);
+        if (done)
+            count_move(moves, &ways.data[i]);
+        else
+            berth_packager__restore_state(p, &kept);
+    }
+    berth_arena_destroy(scratch);
+    return done;
+}
+
+// `whole_ns`: of the kernels without. Times are shares of what the plan predicts for plain C.
+static void report_recomputed(berth_packager *p, uint32_t memory, uint32_t device,
+                              const berth_value_moves *moves, double whole_ns) {
+    const berth_plan *plan = p->pipeline->plan;
+    double planned_ns = plan && whole_ns > 0 ? plan->predicted_ns : whole_ns;
+    double again_ns = whole_ns > 0 ? moves->recompute_ns / whole_ns * planned_ns : 0;
+    const berth_memory_streamed report = {.memory = p->target->memories[memory].name,
+                                          .device = device,
+                                          .budget_bytes = p->target->memories[memory].budget_bytes,
+                                          .recomputed_count = moves->recomputed_count,
+                                          .recomputed_bytes = moves->recomputed_bytes,
+                                          .recomputed_steps = moves->recomputed_steps,
+                                          .recompute_ns = again_ns,
+                                          .whole_ns = planned_ns,
+                                          .run_ns = planned_ns + again_ns};
+    add_report(p, &report);
+}
+
+berth_status berth_packager__recompute_to_fit(berth_packager *p) {
+    enum { most_moves = 64 };
+    uint32_t device = p->pipeline->over_device;
+    uint32_t place = berth_packager__place(p, device, NULL);
+    uint32_t memory = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
+    uint64_t budget = p->target->memories[memory].budget_bytes, bytes = 0, least = UINT64_MAX;
+    berth_value_moves moves = {0}, least_moves = {0};
+    berth_kept_state best;
+    double whole_ns = 0;
+    for (uint32_t i = 0; i < p->steps.count; ++i) whole_ns += berth_packager__kernel_ns(p, i);
+    for (int moved = 0; moved <= most_moves; ++moved) {
+        BERTH_TRY(berth_packager__measure_place(p, place, &bytes));
+        if (bytes < least) {
+            least = bytes;
+            least_moves = moves;
+            berth_packager__keep_state(p, &best);
+        }
+        if (least <= budget || !recompute_one(p, place, device, &moves)) break;
+    }
+    berth_packager__restore_state(p, &best);
+    if (least <= budget && least_moves.recomputed_count)
+        report_recomputed(p, memory, device, &least_moves, whole_ns);
+    p->pools.count = p->pool_place.count = p->report->pool_count = 0;
+    p->pipeline->over_bytes = 0;
+    return berth_packager__plan_memory(p);
+}
+
 // ---- a memory -----------------------------------------------------------------------------------
 
 // Whether a memory is made to fit: somebody asked for less than there is, one device works there, and
@@ -203,15 +318,6 @@ static berth_status try_plan(berth_streamer *s, uint64_t budget, tried_plan *out
     berth_packager__keep_state(p, &out->state);
     berth_packager__restore_state(p, &kept);
     return BERTH_OK;
-}
-
-static void add_report(berth_packager *p, const berth_memory_streamed *streamed) {
-    uint32_t count = p->report->streamed_count;
-    berth_memory_streamed *all = berth_arena_new_array(p->arena, berth_memory_streamed, count + 1);
-    if (count) memcpy(all, p->report->streamed, count * sizeof(*all));
-    all[count] = *streamed;
-    p->report->streamed = all;
-    p->report->streamed_count = count + 1;
 }
 
 // Reads constants again; where that is not enough, values are moved or computed again, one after

@@ -16,6 +16,11 @@
 // smallest that would do and what is live then.
 BERTH_MUST_USE berth_status berth_packager__fit_budgets(berth_packager *packager);
 
+// Plain C with one memory for values: computes values again that wait where most is live, one after another, as
+// long as the memory of the device that is over its limit does not hold the plan. Constants are not read
+// again there. Errors: as above.
+BERTH_MUST_USE berth_status berth_packager__recompute_to_fit(berth_packager *packager);
+
 // What the means change, so that another plan can be tried.
 typedef struct berth_kept_state {
     berth_storage *storages;

@@ -607,9 +607,10 @@ static berth_status plan_with_room(berth_packager *p) {
 // What does not fit a budget is made to fit (fit_budget.h).
 static berth_status plan_memory(berth_packager *p) {
     berth_status status = plan_with_room(p);
-    if (!is_over(status) || p->target->executor != BERTH_EXECUTOR_GRAPH) return status;
+    bool plain = p->target->executor == BERTH_EXECUTOR_AOT && p->report->share_count == 0;
+    if (!is_over(status) || (!plain && p->target->executor != BERTH_EXECUTOR_GRAPH)) return status;
     berth_status_free(status);
-    return berth_packager__fit_budgets(p);
+    return plain ? berth_packager__recompute_to_fit(p) : berth_packager__fit_budgets(p);
 }
 
 static const berth_work *const *step_works(const berth_packager *p) {

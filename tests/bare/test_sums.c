@@ -473,3 +473,44 @@ Test(bare_sums, first_stages_in_patches_compute_the_same_in_less_memory, .timeou
     cr_expect_leq(patched_bytes(berth_strbuf_text(&text), target, "y=4"), most_bytes);
     berth_arena_destroy(arena);
 }
+
+// %r is 4608 bytes, %b and %c are 9216 each, and %r waits while both are there. Where there is no room for all, it is
+// computed from the input again for the product.
+Test(bare_sums, values_that_wait_are_computed_again_where_memory_is_short, .timeout = 300) {
+    enum { side = 12, map = side * side * 4, io = 2 * map, spare = 512 };
+    static const char *const types[] = {"f32[8,1,1,1]", "f32[16,8,3,3]", "f32[16,16,3,3]",
+                                        "f32[8,16,3,3]", "f32[1,8,3,3]"};
+    static const int counts[] = {8, 1152, 2304, 1152, 72};
+    berth_arena *arena = NULL;
+    int64_t seed = 9;
+    char name[8], target[80];
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_addf(&text, "module \"m\"\ngraph @main(%%x: f32[1,1,%d,%d]) {\n", side, side);
+    for (int i = 0; i < 5; ++i) {
+        snprintf(name, sizeof(name), "w%d", i);
+        add_constant(&text, name, types[i], counts[i], &seed);
+    }
+    berth_strbuf_add(&text, "  %a = conv(%x, %w0, _)\n  %r = relu(%a)\n"
+                            "  %b = conv(%r, %w1, _) {pads = [1, 1, 1, 1]}\n"
+                            "  %c = conv(%b, %w2, _) {pads = [1, 1, 1, 1]}\n"
+                            "  %d = conv(%c, %w3, _) {pads = [1, 1, 1, 1]}\n"
+                            "  %e = mul(%d, %r)\n"
+                            "  %y = conv(%e, %w4, _) {pads = [1, 1, 1, 1]}\n"
+                            "  return %y\n}\n");
+    cr_expect_eq(arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 40 * map);
+    snprintf(target, sizeof(target), "cpu -arch=cortex-m4 -memory_capacity_bytes=%d",
+             32 * map + io + spare);
+    cr_expect_eq(arena_bytes(berth_strbuf_text(&text), target), 32 * map);
+
+    // A refusal counts on it.
+    bare_built built;
+    berth_status status = bare_build(&built, berth_strbuf_text(&text),
+                                     "cpu -arch=cortex-m4 -memory_capacity_bytes=1024", "m");
+    cr_assert_eq(berth_status_code(status), BERTH_OUT_OF_MEMORY);
+    cr_expect_not_null(strstr(berth_status_message(status), "of which 18432 bytes"), "%s",
+                       berth_status_message(status));
+    berth_status_free(status);
+    bare_end(&built);
+    berth_arena_destroy(arena);
+}
