@@ -261,6 +261,38 @@ Test(placement_latency, bound_is_below_the_optimum) {
     run(bound_body, NULL);
 }
 
+static berth_status slices_body(void *user) {
+    (void)user;
+    int unfinished = 0;
+    for (uint64_t seed = 0; seed < 600; ++seed) {
+        berth_place_problem *p = make(seed, small_shapes[seed % small_count]);
+        double best = brute_force_placement(arena, p, BERTH_PLACE_LATENCY, false);
+        if (isinf(best)) continue;
+        berth_place_options options = {.objective = BERTH_PLACE_LATENCY};
+        berth_place_search search = {.problem = p, .options = &options, .arena = arena};
+        enum { ROUNDS = 64 };
+        for (search.round = 0; search.round < ROUNDS; ++search.round) {
+            // Better placements become known from round to round.
+            search.best_value = best * (1 + 1e-4 * (ROUNDS - 1 - search.round));
+            search.node_limit = search.nodes + 1 + seed % 40;
+            berth_status status = berth_place__bound_latency.run(&search);
+            cr_assert_null(status, "%s", berth_status_message(status));
+            unfinished += !search.finished;
+            cr_assert_leq(search.lower_bound, best * (1 + 1e-9),
+                          "seed %d, round %d: bound %.12g, optimum %.12g", (int)seed,
+                          (int)search.round, search.lower_bound, best);
+        }
+    }
+    printf("latency: %d rounds were stopped\n", unfinished);
+    cr_assert_gt(unfinished, 10000);
+    return BERTH_OK;
+}
+
+// Wherever the budget ends a round, the next one proves nothing that is wrong.
+Test(placement_latency, bound_in_slices_is_below_the_optimum) {
+    run(slices_body, NULL);
+}
+
 // ------------------------------------------------------------------------------------------------
 // intervals
 

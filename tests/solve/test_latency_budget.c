@@ -216,6 +216,55 @@ Test(placement_budget, bounds_go_on_from_round_to_round) {
     run(rounds_body, NULL);
 }
 
+// Better placements become known from round to round, the best one last; rounds end anywhere.
+static berth_status slices_body(void *user) {
+    (void)user;
+    enum { ROUNDS = 60 };
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+        berth_place_problem *p = make_layers(seed, 30, 2);
+        BERTH_TRY(berth_place_problem_finish(arena, p));
+        berth_place_options options = {.objective = BERTH_PLACE_LATENCY, .node_budget = 100000};
+        berth_place_answer answer;
+        BERTH_TRY(berth_place_solve(arena, p, &options, &answer));
+        double value = answer.value.value;
+        berth_place_search search = {.problem = p, .options = &options, .arena = arena};
+        for (search.round = 0; search.round < ROUNDS; ++search.round) {
+            search.best_value = value * (1 + 1e-3 * (ROUNDS - 1 - search.round));
+            search.node_limit = search.nodes + 500 + 97 * seed;
+            BERTH_TRY(berth_place__bound_latency.run(&search));
+            cr_assert_leq(search.lower_bound, value * (1 + 1e-9), "seed %d, round %d: %g, value %g",
+                          (int)seed, (int)search.round, search.lower_bound, value);
+        }
+        printf("latency: bound %g in slices, value %g\n", search.lower_bound, value);
+    }
+    return BERTH_OK;
+}
+
+// Passes that a round left undone, for whatever target, mislead no later one.
+Test(placement_budget, bounds_in_slices_are_below_a_placement) {
+    run(slices_body, NULL);
+}
+
+static berth_status many_body(void *user) {
+    (void)user;
+    berth_place_problem *p = make_layers(1, 42, 100);
+    BERTH_TRY(berth_place_problem_finish(arena, p));
+    berth_place_options options = {
+        .objective = BERTH_PLACE_LATENCY, .strategy = "greedy", .node_budget = 300000};
+    berth_place_answer greedy;  // with the simple bounds
+    BERTH_TRY(berth_place_solve(arena, p, &options, &greedy));
+    cr_assert(berth_place__bound_latency.applies(p, &options));
+    double bound = bound_of(p, greedy.value.value, 1500000, 1);
+    cr_assert_gt(bound, 1.05 * greedy.lower_bound, "%g, simple bounds %g", bound,
+                 greedy.lower_bound);
+    return BERTH_OK;
+}
+
+// Of 4,200 nodes, too, in the published model.
+Test(placement_budget, bounds_of_thousands_of_nodes) {
+    run(many_body, NULL);
+}
+
 // Of one thread, whatever else the machine does.
 static double processor_seconds(void) {
     struct timespec now;

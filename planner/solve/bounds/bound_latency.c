@@ -25,7 +25,7 @@
 #include "planner/solve/bounds/path_loads.h"
 #include "planner/solve/bounds/path_sets.h"
 
-enum { MOST_NODES = 4096, MOST_CHAIN = 24, PRICES = 4, WORK_PER_NODE = 400 };
+enum { MOST_NODES = 16384, MOST_CHAIN = 24, PRICES = 4, WORK_PER_NODE = 400 };
 static const double EDGES_SHARE = 0.5;      // of this strategy's budget, before paths are looked at
 static const double PATH_SETS_SHARE = 0.6;  // of what that leaves
 static const double PATH_LOADS_SHARE = 0.2;  // of what that leaves
@@ -326,7 +326,7 @@ static void raise_targets(berth_solve__bounder *b, double best) {
             berth_place_bound(b->search, proven);
     }
     for (int v = 0; v < 2; ++v) memcpy(b->views[v].apart, kept[v], bytes);
-    b->best_target = best;
+    set_target(b, best, 0);  // a pass that was stopped was for another one
     b->pass = MOST_PASSES;
     berth_arena_destroy(scratch);
 }
