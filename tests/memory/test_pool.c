@@ -1,4 +1,7 @@
 // Memory that is taken while programs run: what is taken against a model that knows every block.
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,6 +275,52 @@ Test(pool, the_limit_holds_and_can_be_raised) {
     cr_assert_not_null(six);
     berth_free(allocator, six, 6 << 20);
     berth_free(allocator, nine, 9 << 20);
+    berth_pool_close(pool);
+}
+
+enum { ring_count = 64, handed_count = 300000 };
+
+typedef struct handed {
+    berth_allocator allocator;
+    _Atomic(void *) ring[ring_count];
+} handed;
+
+static size_t handed_size(int i) {
+    return i % 3 ? 200 : 3000;  // of size classes, and of regions
+}
+
+static void *free_handed(void *user) {
+    handed *h = user;
+    for (int i = 0; i < handed_count; ++i) {
+        void *taken = NULL;
+        while (!(taken = atomic_exchange(&h->ring[i % ring_count], NULL))) sched_yield();
+        berth_free(h->allocator, taken, handed_size(i));
+    }
+    return NULL;
+}
+
+// As results are: freed by another thread while the model runs on.
+Test(pool, blocks_are_given_back_by_another_thread) {
+    static handed h;
+    berth_pool_facts facts;
+    berth_pool *pool = NULL;
+    pthread_t thread;
+    assert_ok(berth_pool_create(berth_allocator_system(), &pool));
+    h.allocator = berth_pool_allocator(pool);
+    cr_assert_eq(pthread_create(&thread, NULL, free_handed, &h), 0);
+    for (int i = 0; i < handed_count; ++i) {
+        void *taken = berth_alloc(h.allocator, handed_size(i)), *none = NULL;
+        cr_assert_not_null(taken);
+        while (!atomic_compare_exchange_strong(&h.ring[i % ring_count], &none, taken)) {
+            none = NULL;
+            sched_yield();
+        }
+    }
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    berth_pool_get_facts(pool, &facts);
+    cr_assert_eq(facts.live_count, 0);
+    cr_assert_eq(facts.live_bytes, 0);
+    cr_assert_eq(facts.allocation_count, handed_count);
     berth_pool_close(pool);
 }
 
