@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """Every kernel of the models in ../shared/models compiles with nvcc for sm_80 and sm_90, each text once.
 
-Usage: model_kernels.py BERTH CACHE_FOLDER [--nvcc NVCC] [--models FOLDER]
+Usage: model_kernels.py BERTH CACHE_FOLDER [--nvcc NVCC] [--models FOLDER] [--emulation FOLDER]
 
 Models are built for `cuda -arch=sm_80`; what their programs have beside kernels (helper functions) is the same in all of them. Kernels with
 the same text but for their name are one. They go through nvcc many at a time, as PTX of compute_80 that is assembled for both. The
 cache has the hash of each kernel that nvcc took, with the helper functions and the version: what has not changed is not compiled again.
 
 Models that become byte code, whose kernels are made when a run shows their shapes, are named in BYTE_CODE; no other one may be refused.
+They run in the emulation of CUDA, on the first of their data sets, must give what comes with that, and leave their kernels there (all that they ever had
+in CACHE_FOLDER: what is compiled for the processor is kept, too).
 Exit status 1 where a build or nvcc fails; prints BERTH-SKIPPED where models or nvcc are not there.
 """
 import argparse
@@ -29,10 +31,10 @@ DIMENSIONS = {
 BYTE_CODE = ("control_flow", "silero_vad", "silero_vad_op18_ifless", "wespeaker")
 
 
-def models(folder):
+def models(folder, byte_code=False):
     for here, _, files in sorted(os.walk(folder)):
         name = os.path.relpath(here, folder)
-        if name.split(os.sep)[0] not in BYTE_CODE:
+        if (name.split(os.sep)[0] in BYTE_CODE) == byte_code:
             yield from ((name, os.path.join(here, f)) for f in sorted(files) if f.endswith(".onnx"))
 
 
@@ -50,6 +52,28 @@ def texts_of(berth, name, path, work):
         if image.endswith(".cu"):
             with open(os.path.join(images, image)) as file:
                 yield file.read().rstrip("\0")
+
+
+def run_byte_code(options):
+    """Texts of the kernels that runs made, and what failed."""
+    sources, problems, count = os.path.join(options.cache, "byte_code"), [], 0
+    os.makedirs(sources, exist_ok=True)
+    environment = dict(os.environ, LD_LIBRARY_PATH=options.emulation, BERTH_EMULATION_SOURCES=sources,
+                       BERTH_CACHE_DIR=os.path.join(options.cache, "emulated"))
+    for name, path in models(options.models, byte_code=True):
+        data = os.path.join(os.path.dirname(path), "test_data_set_0")
+        if not os.path.isdir(data):
+            problems.append(f"{name}: there is no data set to run it on")
+            continue
+        done = subprocess.run([options.berth, "verify", path, "--data", data, "--target", TARGET], capture_output=True, text=True, env=environment)
+        count += 1
+        if done.returncode:
+            problems.append(f"verify {name} on emulated CUDA: {(done.stdout + done.stderr).strip()[-400:]}")
+    texts = []
+    for source in sorted(os.listdir(sources)):
+        with open(os.path.join(sources, source)) as file:
+            texts.append(file.read())
+    return count, texts, problems
 
 
 def kernels_of(text, name, helpers, kernels):
@@ -105,6 +129,7 @@ def main():
     parser.add_argument("berth")
     parser.add_argument("cache")
     parser.add_argument("--nvcc", default="/usr/local/cuda/bin/nvcc")
+    parser.add_argument("--emulation", help="folder of the emulated libcuda and NVRTC, for byte code")
     parser.add_argument("--models", default="../shared/models")
     options = parser.parse_args()
     found = list(models(options.models))
@@ -118,6 +143,13 @@ def main():
                 for text in texts_of(options.berth, name, path, work):
                     count += kernels_of(text, name, helpers, kernels)
             except RuntimeError as problem:
+                print(f"FAILED {problem}")
+                failed = True
+        if options.emulation:
+            ran, texts, problems = run_byte_code(options)
+            count += sum(kernels_of(text, "byte_code", helpers, kernels) for text in texts)
+            print(f"{ran} models in byte code, {len(texts)} texts of them")
+            for problem in problems:
                 print(f"FAILED {problem}")
                 failed = True
         print(f"{len(found)} models, {count} kernels, {len(kernels)} different ones")

@@ -41,9 +41,9 @@ graph @main(%q: f16[1,8,1,64], %r: f32[1,2,50,64], %k: f16[1,8,64,700], %v: f16[
 END
 compile attention "$work/attention.txt"
 compile digits examples/digits/digits.onnx --dim batch=16
-python3 tests/cuda/model_kernels.py "$berth" "$emulation/../cuda_model_kernels" --nvcc "$nvcc" >"$work/log" 2>&1 || fail "kernels of models:
+python3 tests/cuda/model_kernels.py "$berth" "$emulation/../cuda_model_kernels" --nvcc "$nvcc" --emulation "$emulation" >"$work/log" 2>&1 || fail "kernels of models:
 $(tail -20 "$work/log")"
-head -2 "$work/log"
+head -3 "$work/log"
 grep -q BERTH-SKIPPED "$work/log" && skipped=$((skipped + 1))
 
 # Against the outputs that come with the models.

@@ -236,7 +236,7 @@ struct berth_emulated_copy {
     const void *from;
     int bytes, group;
 };
-enum { berth_emulated_most_copies = 256 };
+enum { berth_emulated_most_copies = 1024 };
 struct berth_emulated_copies {
     berth_emulated_copy all[berth_emulated_most_copies];
     int count, group;

@@ -1,6 +1,6 @@
 // A libnvrtc for tests on machines without a GPU: compiles CUDA C for the processor with the C++
 // compiler and emulated.h. What it gives as a cubin is "berth emulated", the size in 8 bytes, and a
-// shared library; only libcuda.c beside it runs that.
+// shared library; only libcuda.c beside it runs that. BERTH_EMULATION_SOURCES=FOLDER keeps each source there, by a hash.
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,11 +100,26 @@ static bool take_library(nvrtc_program program, const char *path) {
     return ok;
 }
 
+// What NVIDIA's compiler may look at later (tests/cuda/model_kernels.py). FNV-1a, by 64 bits.
+static void keep_source(const char *source) {
+    const char *kept = getenv("BERTH_EMULATION_SOURCES");
+    uint64_t hash = 14695981039346656037u;
+    char path[4096];
+    if (!kept) return;
+    for (const char *at = source; *at; ++at) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    snprintf(path, sizeof(path), "%s/%016llx.cu", kept, (unsigned long long)hash);
+    FILE *file = fopen(path, "w");
+    if (!file) return;
+    fputs(source, file);
+    fclose(file);
+}
+
 nvrtc_result nvrtcCompileProgram(nvrtc_program program, int option_count,
                                  const char *const *options) {
     char folder[] = "/tmp/berth-emulation-XXXXXX", path[64], command[1024];
     for (int i = 0; i < option_count; ++i)
         if (strncmp(options[i], "--", 2) != 0) return BERTH_NVRTC_ERROR_INVALID_OPTION;
+    keep_source(program->source);
     if (!mkdtemp(folder)) return BERTH_NVRTC_ERROR_COMPILATION;
     snprintf(path, sizeof(path), "%s/k.cpp", folder);
     FILE *file = fopen(path, "w");
