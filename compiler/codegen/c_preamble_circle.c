@@ -64,19 +64,7 @@ const char berth_c_preamble_circle[] =
     "BERTH_TURN_ONE(tan)\n";
 
 const char berth_c_preamble_hyperbola[] =
-    "/* e^x - 1 for 0 <= x <= 88; where e^x is beyond floats but half of it is not, sinh and cosh take e^2 out. */\n"
-    "BERTH_FN float berth_grown_f32(float x) {\n"
-    "    float shifted = x * 1.44269504f + 12582912.0f;\n"
-    "    float n = shifted - 12582912.0f;\n"
-    "    float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;\n"
-    "    float p = 1.394121796e-3f;\n"
-    "    p = p * r + 8.363235072e-3f;\n"
-    "    p = p * r + 4.166637408e-2f;\n"
-    "    p = p * r + 1.666657665e-1f;\n"
-    "    p = p * r + 5.000000027e-1f;\n"
-    "    p = p * (r * r) + r;\n"
-    "    float scale = berth_float_of_bits((berth_bits_of_float(shifted) - 0x4b400000u + 127u) << 23);\n"
-    "    return p * scale + (scale - 1.0f); }\n"
+    "/* Where e^x is beyond floats but half of it is not, sinh and cosh take e^2 out. */\n"
     "BERTH_FN float berth_sinh_f32(float x) {\n"
     "    float a = __builtin_fabsf(x);\n"
     "    float t = a > 90.0f ? 90.0f : a;\n"

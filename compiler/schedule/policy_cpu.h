@@ -71,6 +71,20 @@ berth_stmt berth_cpu__plain_lines(berth_tfn *fn, const berth_nest *nest,
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
                                  const berth_cpu_facts *facts);
 // Scheduled loops over stores, with the places in memory that data gives (rows of a gather) read once
+// The innermost loops of a nest, each given to `rewrite`, which returns what it becomes: itself, or statements
+// that are loops once one parallel loop of one iteration is around them.
+typedef struct berth_cpu__innermost {
+    berth_tfn *fn;
+    // `loops`: those of known extent around it, and itself; no body.
+    berth_stmt (*rewrite)(void *user, berth_stmt loop, const berth_nest *loops);
+    void *user;
+    bool with_parallel;  // a parallel loop that is the whole nest, too
+    bool any_extent;     // loops of which one has an extent that only the run knows, too
+    berth_nest loops;    // of the walk
+} berth_cpu__innermost;
+// `nest` where nothing changes.
+berth_stmt berth_cpu__each_innermost(berth_cpu__innermost *walk, berth_stmt nest);
+
 // before the innermost loop where it does not change them. policy_cpu_places.c
 berth_stmt berth_cpu__places_once(berth_tfn *fn, berth_stmt nest);
 // Scheduled loops over stores, with the choices by data that the innermost loop does not change made once

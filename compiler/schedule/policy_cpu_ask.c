@@ -12,7 +12,6 @@ enum { most_sides = 8, most_choices = 3, most_depth = 64 };
 
 typedef struct asker {
     berth_tfn *fn;
-    berth_nest loops;  // around the innermost loop, and that one; no body
     berth_ranges ranges;
     berth_var var;  // of the innermost loop
     berth_expr loads[most_sides];
@@ -142,13 +141,14 @@ static berth_stmt loop_of(asker *p, const berth_stmt_node *loop, const berth_stm
     return p->count ? berth_tfn_seq(fn, items, p->count + 1) : items[0];
 }
 
-static berth_stmt innermost(asker *p, berth_stmt id) {
+static berth_stmt innermost(void *user, berth_stmt id, const berth_nest *loops) {
+    asker *p = user;
     berth_stmt_node loop = p->fn->stmts.data[id];
     const berth_stmt_node store = p->fn->stmts.data[loop.body];
     if (loop.loop_kind == BERTH_LOOP_PARALLEL) loop.loop_kind = BERTH_LOOP_SERIAL;
     if (store.kind != BERTH_STMT_STORE) return id;
     berth_ranges all = berth_ranges_collect(p->fn);
-    p->ranges = berth_ranges_with(p->fn, &all, &p->loops);
+    p->ranges = berth_ranges_with(p->fn, &all, loops);
     p->var = loop.var;
     berth_stmt asked = loop_of(p, &loop, &store, store.value, 0);
     const berth_stmt_node *node = &p->fn->stmts.data[asked];
@@ -156,40 +156,9 @@ static berth_stmt innermost(asker *p, berth_stmt id) {
     return same ? id : asked;
 }
 
-// `outermost`: what a statement becomes must be loops again, each a kernel. A parallel loop of stores has at
-// most a chunk of them: it stays in one piece.
-static berth_stmt inside(asker *p, berth_stmt id, bool outermost) {
-    berth_tfn *fn = p->fn;
-    const berth_stmt_node node = fn->stmts.data[id];
-    if (node.kind == BERTH_STMT_SEQ) {
-        berth_stmt *items = berth_arena_new_array(fn->module->arena, berth_stmt, node.count + 1);
-        bool changed = false;
-        for (uint32_t i = 0; i < node.count; ++i) {
-            berth_stmt old = fn->lists.data[node.first + i];
-            items[i] = inside(p, old, outermost);
-            changed |= items[i] != old;
-        }
-        return changed ? berth_tfn_seq(fn, items, node.count) : id;
-    }
-    int64_t extent = 0;
-    if (node.kind != BERTH_STMT_FOR || p->loops.count == BERTH_NEST_MAX_LOOPS ||
-        !berth_tfn_const_value(fn, node.value, &extent))
-        return id;
-    p->loops.loops[p->loops.count++] = (berth_nest_loop){
-        .var = node.var, .extent = extent, .kind = (berth_loop_kind)node.loop_kind};
-    berth_stmt body = inside(p, node.body, false);
-    berth_stmt result = id;
-    if (body != node.body)
-        result = berth_tfn_for(fn, node.var, node.value, (berth_loop_kind)node.loop_kind, body);
-    else if (node.loop_kind != BERTH_LOOP_PARALLEL || outermost)
-        result = innermost(p, id);
-    p->loops.count--;
-    if (result == id || body != node.body || !outermost) return result;
-    return berth_tfn_for(fn, berth_tfn_var(fn, "group"), berth_tfn_index(fn, 1),
-                         BERTH_LOOP_PARALLEL, result);
-}
-
+// A parallel loop of stores has at most a chunk of them: it stays in one piece.
 berth_stmt berth_cpu__ask_once(berth_tfn *fn, berth_stmt nest) {
     asker p = {.fn = fn};
-    return inside(&p, nest, true);
+    berth_cpu__innermost walk = {.fn = fn, .rewrite = innermost, .user = &p, .with_parallel = true};
+    return berth_cpu__each_innermost(&walk, nest);
 }

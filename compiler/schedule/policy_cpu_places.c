@@ -123,7 +123,9 @@ static uint32_t stores_of(places *p, berth_stmt body, berth_stmt out[most_stores
 }
 
 // An innermost loop, with its places before it where it has some.
-static berth_stmt innermost(places *p, berth_stmt id) {
+static berth_stmt innermost(void *user, berth_stmt id, const berth_nest *loops) {
+    places *p = user;
+    (void)loops;
     berth_tfn *fn = p->fn;
     const berth_stmt_node loop = fn->stmts.data[id];
     berth_stmt items[most_places + 1];
@@ -140,32 +142,8 @@ static berth_stmt innermost(places *p, berth_stmt id) {
     return berth_tfn_seq(fn, items, p->count + 1);
 }
 
-// `outermost`: what a statement becomes must be loops again, each a kernel.
-static berth_stmt inside(places *p, berth_stmt id, bool outermost) {
-    berth_tfn *fn = p->fn;
-    const berth_stmt_node node = fn->stmts.data[id];
-    if (node.kind == BERTH_STMT_SEQ) {
-        berth_stmt *items = berth_arena_new_array(fn->module->arena, berth_stmt, node.count + 1);
-        bool changed = false;
-        for (uint32_t i = 0; i < node.count; ++i) {
-            berth_stmt old = fn->lists.data[node.first + i];
-            items[i] = inside(p, old, outermost);
-            changed |= items[i] != old;
-        }
-        return changed ? berth_tfn_seq(fn, items, node.count) : id;
-    }
-    if (node.kind != BERTH_STMT_FOR) return id;
-    berth_stmt body = inside(p, node.body, false);
-    if (body != node.body)
-        return berth_tfn_for(fn, node.var, node.value, (berth_loop_kind)node.loop_kind, body);
-    if (node.loop_kind == BERTH_LOOP_PARALLEL) return id;
-    berth_stmt with_places = innermost(p, id);
-    if (with_places == id || !outermost) return with_places;
-    return berth_tfn_for(fn, berth_tfn_var(fn, "group"), berth_tfn_index(fn, 1),
-                         BERTH_LOOP_PARALLEL, with_places);
-}
-
 berth_stmt berth_cpu__places_once(berth_tfn *fn, berth_stmt nest) {
     places p = {.fn = fn};
-    return inside(&p, nest, true);
+    berth_cpu__innermost walk = {.fn = fn, .rewrite = innermost, .user = &p, .any_extent = true};
+    return berth_cpu__each_innermost(&walk, nest);
 }
