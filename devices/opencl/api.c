@@ -9,6 +9,15 @@ static const char symbols[] =
 #undef SYMBOL
     ;
 
+static void find_optional(opencl_api *api) {
+    static const char names[] = "clSVMAlloc\0clSVMFree\0";
+    void *found[2] = {NULL, NULL};
+    if (berth_devices__find_functions(berth_devices__find_in_library, api->library, names, found))
+        return;
+    memcpy(&api->svm_alloc, &found[0], sizeof(found[0]));
+    memcpy(&api->svm_free, &found[1], sizeof(found[1]));
+}
+
 berth_status berth_opencl__api_load(opencl_api *out_api) {
     static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so", NULL};
     memset(out_api, 0, sizeof(*out_api));
@@ -19,7 +28,10 @@ berth_status berth_opencl__api_load(opencl_api *out_api) {
                                    "driver such as pocl-opencl-icd)");
     const char *missing = berth_devices__find_functions(
         berth_devices__find_in_library, out_api->library, symbols, &out_api->clGetPlatformIDs);
-    if (!missing) return BERTH_OK;
+    if (!missing) {
+        find_optional(out_api);
+        return BERTH_OK;
+    }
     berth_dynlib_close(out_api->library);
     out_api->library = NULL;
     return berth_status_make(BERTH_UNAVAILABLE, "libOpenCL has no %s: it is older than OpenCL 1.2",

@@ -10,8 +10,6 @@
 #define MAX_PLATFORMS 32
 #define MAX_DEVICES 64  // of one platform
 
-// ---- buffers ----
-
 berth_status berth_opencl__make_buffer(berth_device *device, cl_mem memory, cl_int error,
                                        const char *what, berth_buffer **out_buffer) {
     BERTH_TRY(berth_opencl__check(error, what));
@@ -25,6 +23,38 @@ berth_status berth_opencl__make_buffer(berth_device *device, cl_mem memory, cl_i
     return BERTH_OK;
 }
 
+static uint64_t device_ulong(const opencl_api *api, cl_device_id id, cl_device_info what) {
+    cl_ulong value = 0;
+    api->clGetDeviceInfo(id, what, sizeof(value), &value, NULL);
+    return value;
+}
+
+// ---- memory without maps ----
+//
+// A map is a command of the device. On processor cores it comes after the kernels that run, since all cores are in
+// them (PoCL), and so does the end of an unmap: constants that are read beside kernels would wait for both, each
+// time. What OpenCL 2.0 calls a fine-grained buffer (section 5.6.1 of its specification) the host may touch without
+// a map, and a buffer object over it is an object like any other. Used on processor cores alone, where that is the
+// same memory; on others it may be slower for kernels. A context of several devices would need it of each of them.
+
+enum { DEVICE_SVM_CAPABILITIES = 0x1053, FINE_GRAIN_CAPABILITY = 1 << 1, FINE_GRAIN = 1 << 10 };
+
+static bool has_open_memory(const opencl_device *device, const berth_device_options *options) {
+    const berth_device_info *info = &device->base.info;
+    return info->is_cpu && info->unified && !options->queue && !options->peers &&
+           device->api->svm_alloc &&
+           (device_ulong(device->api, device->id, DEVICE_SVM_CAPABILITIES) & FINE_GRAIN_CAPABILITY);
+}
+
+// NULL: there is none; the buffer is then one that has to be mapped.
+static void *allocate_open(const opencl_device *device, uint64_t size_bytes) {
+    if (!device->is_open_memory) return NULL;
+    return device->api->svm_alloc(device->context, CL_MEM_READ_WRITE | FINE_GRAIN,
+                                  (size_t)size_bytes, 0);
+}
+
+// ---- buffers ----
+
 static berth_status opencl_buffer_allocate(berth_device *base, uint32_t memory, uint64_t size_bytes,
                                            berth_buffer **out_buffer) {
     (void)memory;  // there is one
@@ -34,9 +64,16 @@ static berth_status opencl_buffer_allocate(berth_device *base, uint32_t memory, 
             BERTH_OUT_OF_MEMORY, "%s allows %" PRIu64 " bytes in one allocation, not %" PRIu64,
             base->info.name, (uint64_t)device->max_allocation_bytes, size_bytes);
     cl_int error = CL_SUCCESS;
-    cl_mem handle = device->api->clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-                                                (size_t)size_bytes, NULL, &error);
-    return berth_opencl__make_buffer(base, handle, error, "allocate", out_buffer);
+    void *open = allocate_open(device, size_bytes);
+    cl_mem handle = device->api->clCreateBuffer(
+        device->context, CL_MEM_READ_WRITE | (open ? CL_MEM_USE_HOST_PTR : 0), (size_t)size_bytes,
+        open, &error);
+    berth_status status = berth_opencl__make_buffer(base, handle, error, "allocate", out_buffer);
+    if (!status)
+        ((opencl_buffer *)*out_buffer)->open = open;
+    else if (open)
+        device->api->svm_free(device->context, open);
+    return status;
 }
 
 static berth_status opencl_buffer_view(berth_buffer *root, uint64_t offset_bytes,
@@ -48,6 +85,8 @@ static berth_status opencl_buffer_view(berth_buffer *root, uint64_t offset_bytes
                                                    CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
     BERTH_TRY(berth_opencl__make_buffer(root->device, handle, error, "view", out_view));
     if (root->host) (*out_view)->host = berth_devices__host_at(root, offset_bytes);
+    unsigned char *open = ((const opencl_buffer *)root)->open;
+    if (open) ((opencl_buffer *)*out_view)->open = open + offset_bytes;
     return BERTH_OK;
 }
 
@@ -55,12 +94,19 @@ static void opencl_buffer_free(berth_buffer *base) {
     const opencl_device *device = (const opencl_device *)base->device;
     berth_opencl__buffer_take(base);
     device->api->clReleaseMemObject(berth_opencl__memory(base));
+    void *open = ((opencl_buffer *)base)->open;
+    if (open && !base->root) device->api->svm_free(device->context, open);
     berth_free(device->base.allocator, base, sizeof(opencl_buffer));
 }
 
 static berth_status opencl_buffer_map(berth_buffer *buffer, uint64_t offset_bytes,
                                       uint64_t size_bytes, bool write_only, void **out_data) {
     const opencl_device *device = (const opencl_device *)buffer->device;
+    unsigned char *open = ((const opencl_buffer *)buffer)->open;
+    if (open) {
+        *out_data = open + offset_bytes;
+        return BERTH_OK;
+    }
     cl_map_flags flags = write_only ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ | CL_MAP_WRITE;
     cl_int error = CL_SUCCESS;
     *out_data = device->api->clEnqueueMapBuffer(device->transfer, berth_opencl__memory(buffer),
@@ -70,6 +116,7 @@ static berth_status opencl_buffer_map(berth_buffer *buffer, uint64_t offset_byte
 }
 
 static berth_status opencl_buffer_unmap(berth_buffer *buffer, void *data) {
+    if (((const opencl_buffer *)buffer)->open) return BERTH_OK;
     const opencl_device *device = (const opencl_device *)buffer->device;
     BERTH_TRY(berth_opencl__check(device->api->clEnqueueUnmapMemObject(device->transfer,
                                                                        berth_opencl__memory(buffer),
@@ -87,12 +134,6 @@ static void device_text(const opencl_api *api, cl_device_id id, cl_device_info w
     if (api->clGetDeviceInfo(id, what, sizeof(text), text, NULL) != CL_SUCCESS) text[0] = '\0';
     text[sizeof(text) - 1] = '\0';
     snprintf(out_text, capacity, "%.*s", (int)(capacity - 1), text);
-}
-
-static uint64_t device_ulong(const opencl_api *api, cl_device_id id, cl_device_info what) {
-    cl_ulong value = 0;
-    api->clGetDeviceInfo(id, what, sizeof(value), &value, NULL);
-    return value;
 }
 
 static uint32_t device_uint(const opencl_api *api, cl_device_id id, cl_device_info what) {
@@ -323,6 +364,7 @@ static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
         device_uint(&driver->api, device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     berth_status status = opencl_device_info(base, ordinal, &device->base.info);
     if (!status) status = open_context(driver, device, ordinal, options);
+    device->is_open_memory = !status && has_open_memory(device, options);
     if (status) {
         opencl_device_destroy(&device->base);
         return status;

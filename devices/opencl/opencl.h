@@ -16,6 +16,9 @@ typedef struct opencl_api {
 #define SYMBOL(name) __typeof__(&name) name;
 #include "devices/opencl/opencl_symbols.def"
 #undef SYMBOL
+    // clSVMAlloc and clSVMFree, of OpenCL 2.0: both or none (NULL).
+    void *(CL_API_CALL *svm_alloc)(cl_context, cl_bitfield, size_t, cl_uint);
+    void(CL_API_CALL *svm_free)(cl_context, void *);
 } opencl_api;
 
 #pragma GCC visibility push(hidden)  // of no library that links this one
@@ -50,6 +53,7 @@ typedef struct opencl_device {
         cl_event end;           // of what was started last; NULL = nothing was
         cl_command_queue queue;
     } last;
+    bool is_open_memory;  // buffers are memory that the host may touch at any time (opencl.c)
     cl_ulong max_allocation_bytes;
     uint32_t pointer_alignment_bytes;  // of memory of the caller's
 } opencl_device;
@@ -58,6 +62,7 @@ typedef struct opencl_buffer {
     berth_buffer base;  // base.host is set in shared buffers and their views
     cl_mem memory;
     void *mapped;  // what OpenCL gave when it mapped a shared buffer: the host has it; NULL = not
+    void *open;    // where the bytes are, for host and device alike without a map; NULL = map them
 } opencl_buffer;
 
 typedef struct opencl_executable {
