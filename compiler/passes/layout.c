@@ -295,7 +295,9 @@ static berth_status convert(pass *p, berth_op_id id) {
         }
         if (kind == BERTH_OP_MATMUL_INTEGER) {
             make_plain(p, id);
-            if (!berth_layout__matmul_dot(p, id)) berth_layout__matmul_integer(p, id);
+            bool constant = berth_layout__matmul_dot(p, id);
+            done = !constant && berth_layout__matmul_dot_fed(p, id);
+            if (!constant && !done) berth_layout__matmul_integer(p, id);
         }
         if (kind == BERTH_OP_CONV)
             BERTH_TRY(berth_layout__conv(p, id, &done));

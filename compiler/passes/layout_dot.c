@@ -68,8 +68,8 @@ static bool read_operands(const berth_layout_pass *p, berth_op_id id, dot *d) {
     return berth_layout__zero_of(p, id, &d->x_zero);
 }
 
-// The widest instruction of the target that takes such activations for so many outputs.
-static bool choose_intrinsic(const berth_layout_pass *p, berth_op_id id, int64_t outputs, dot *d) {
+bool berth_layout__choose_dot(const berth_layout_pass *p, berth_op_id id, berth_dtype activations,
+                              int64_t outputs, berth_layout_dot *out) {
     static const berth_intrinsic wanted[] = {
         BERTH_INTRINSIC_DOT_U8I8_X16, BERTH_INTRINSIC_DOT_U8I8_X8, BERTH_INTRINSIC_DOT_I16_X16,
         BERTH_INTRINSIC_DOT_I16_X8};
@@ -79,15 +79,24 @@ static bool choose_intrinsic(const berth_layout_pass *p, berth_op_id id, int64_t
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); ++i) {
         const berth_intrinsic_facts *facts = berth_intrinsic_get(wanted[i]);
         bool bytes = facts->operands[1].dtype == BERTH_DTYPE_U8;
-        d->intrinsic = wanted[i];
-        d->lanes = facts->operands[0].lanes;
-        d->depth = berth_intrinsic_depth(wanted[i]);
-        if (bytes && d->x.dtype != BERTH_DTYPE_U8) continue;
-        if (d->lanes <= most && outputs % d->lanes == 0 &&
+        *out = (berth_layout_dot){.intrinsic = wanted[i],
+                                  .lanes = facts->operands[0].lanes,
+                                  .depth = berth_intrinsic_depth(wanted[i])};
+        if (bytes && activations != BERTH_DTYPE_U8) continue;
+        if (out->lanes <= most && outputs % out->lanes == 0 &&
             berth_intrinsic_serves(wanted[i], target))
             return true;
     }
     return false;
+}
+
+static bool choose_intrinsic(const berth_layout_pass *p, berth_op_id id, int64_t outputs, dot *d) {
+    berth_layout_dot chosen;
+    bool found = berth_layout__choose_dot(p, id, d->x.dtype, outputs, &chosen);
+    d->intrinsic = chosen.intrinsic;
+    d->lanes = chosen.lanes;
+    d->depth = chosen.depth;
+    return found;
 }
 
 // Block of the input: as it is, or as the channels fill it.
@@ -156,7 +165,7 @@ static bool shift_weights(berth_layout_pass *p, const dot *d, berth_tensor *out,
     return true;
 }
 
-static berth_value_id insert_constant(berth_layout_pass *p, berth_op_id id,
+berth_value_id berth_layout__constant(berth_layout_pass *p, berth_op_id id,
                                       const berth_tensor *tensor) {
     berth_tensor *held = berth_arena_copy(p->module->arena, tensor, sizeof(*tensor));
     berth_loc_id loc = graph_of(p)->ops.data[id].loc;
@@ -196,11 +205,11 @@ static berth_value_id padded(berth_layout_pass *p, berth_op_id id, const dot *d,
     int64_t count = 2 * type.rank;
     berth_tensor amounts = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &count);
     memcpy(amounts.data, pads, (size_t)count * sizeof(pads[0]));
-    berth_value_id inputs[3] = {x, insert_constant(p, id, &amounts), d->x_zero.value};
+    berth_value_id inputs[3] = {x, berth_layout__constant(p, id, &amounts), d->x_zero.value};
     if (d->x_zero.known) {
         berth_tensor zero = berth_tensor_create(p->module->arena, type.dtype, 0, NULL);
         berth_tensor_set_i64(&zero, 0, d->x_zero.number);
-        inputs[2] = insert_constant(p, id, &zero);
+        inputs[2] = berth_layout__constant(p, id, &zero);
     }
     berth_type_id wanted =
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
@@ -267,7 +276,7 @@ void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id,
     berth_tensor each = per_index(p, sum, dim);
     int64_t factor = zero->known ? -zero->number : -1;
     for (int64_t o = 0; o < each.dims[dim]; ++o) berth_tensor_set_i64(&each, o, factor * sums[o]);
-    berth_value_id correction = insert_constant(p, id, &each);
+    berth_value_id correction = berth_layout__constant(p, id, &each);
     if (!zero->known) {
         berth_type_id type = graph_of(p)->values.data[correction].type;
         berth_value_id both[2] = {correction,
@@ -360,21 +369,26 @@ static bool shift_columns(berth_layout_pass *p, const dot *d, columns *out) {
     return true;
 }
 
-// `rest` times the sums of x's rows, with the sign that takes it off: (..., rows, 1).
-static berth_value_id rest_of_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x,
-                                   int64_t rest) {
+berth_value_id berth_layout__sums_of_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x) {
     int64_t one = 1;
     berth_tensor axis = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &one);
-    berth_tensor factor = berth_tensor_create(p->module->arena, BERTH_DTYPE_I32, 0, NULL);
     berth_type type = *type_of(p, x);
     berth_tensor_set_i64(&axis, 0, type.rank - 1);
-    berth_tensor_set_i64(&factor, 0, -rest);
     type.dims[type.rank - 1] = 1;
     berth_type_id wanted = berth_type_tensor(p->module, BERTH_DTYPE_I32, type.rank, type.dims);
     berth_value_id values[2] = {berth_layout__cast(p, id, x, BERTH_DTYPE_I32),
-                                insert_constant(p, id, &axis)};
-    values[0] = berth_layout__insert(p, id, BERTH_OP_REDUCE_SUM, values, 2, wanted, id);
-    values[1] = insert_constant(p, id, &factor);
+                                berth_layout__constant(p, id, &axis)};
+    return berth_layout__insert(p, id, BERTH_OP_REDUCE_SUM, values, 2, wanted, id);
+}
+
+// `rest` times the sums of x's rows, with the sign that takes it off: (..., rows, 1).
+static berth_value_id rest_of_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x,
+                                   int64_t rest) {
+    berth_tensor factor = berth_tensor_create(p->module->arena, BERTH_DTYPE_I32, 0, NULL);
+    berth_tensor_set_i64(&factor, 0, -rest);
+    berth_value_id values[2] = {berth_layout__sums_of_rows(p, id, x),
+                                berth_layout__constant(p, id, &factor)};
+    berth_type_id wanted = graph_of(p)->values.data[values[0]].type;
     return berth_layout__insert(p, id, BERTH_OP_MUL, values, 2, wanted, id);
 }
 

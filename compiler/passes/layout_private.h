@@ -159,7 +159,30 @@ void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id,
 // `value` as another type, for the operation at `position`.
 berth_value_id berth_layout__cast(berth_layout_pass *p, berth_op_id position, berth_value_id value,
                                   berth_dtype dtype);
+// A constant for the operation at `id`; the tensor's bytes stay the caller's.
+berth_value_id berth_layout__constant(berth_layout_pass *p, berth_op_id id,
+                                      const berth_tensor *tensor);
+// Sums of the rows of integers `x` as i32: (..., rows, 1).
+berth_value_id berth_layout__sums_of_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x);
+
+// An instruction that adds `depth` products in each of `lanes` outputs.
+typedef struct berth_layout_dot {
+    berth_intrinsic intrinsic;
+    int64_t lanes;
+    int64_t depth;
+} berth_layout_dot;
+
+// The widest such instruction of the operation's target for activations of a type and so many
+// outputs. False: it has none.
+bool berth_layout__choose_dot(const berth_layout_pass *p, berth_op_id id, berth_dtype activations,
+                              int64_t outputs, berth_layout_dot *out);
+// Gives a product of constant weights this form.
 bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id);
+// layout_dot_fed.c
+// Gives a product whose weights, or their zero points, are not constant this form; also constant ones
+// that matmul_dot has no i8 for. False: it has none, or too few rows to pay for packing the weights.
+bool berth_layout__matmul_dot_fed(berth_layout_pass *p, berth_op_id id);
+// layout_integer.c
 void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id);
 
 #endif  // BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_

@@ -74,7 +74,9 @@ static bool splits(splitter *s, int rank, int64_t columns) {
     if (has_bias && (!bias || bias->rank != 1 || bias->dtype != BERTH_DTYPE_I32)) return false;
     if (!is_scalar(constant(s, 6)) || !is_scalar(constant(s, 7))) return false;
     int64_t count = berth_tensor_element_count(w_scale);
-    return constant(s, 3) && (count == 1 || (w_scale->rank == 1 && count == columns));
+    bool conv = s->op.kind == BERTH_OP_QLINEAR_CONV;
+    if (conv && !constant(s, 3)) return false;
+    return count == 1 || (w_scale->rank == 1 && count == columns);
 }
 
 // Operands x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias. The operation itself

@@ -11,8 +11,8 @@
 #include "ir/graph/graph.h"
 #include "target/target.h"
 
-// Operations whose scales are not constants stay whole, and so do those on devices of `target` that
-// want them whole (compiler/rules.h). After placement: the parts run where the whole was to run.
+// Operations whose scales are not constants stay whole, and so do convolutions whose weights are not,
+// and those on devices of `target` that want them whole (compiler/rules.h). After placement: the parts run where the whole was to run.
 // O(operations).
 BERTH_MUST_USE berth_status berth_pass_split_quantized(berth_module *module, berth_func_id main,
                                                        const berth_multi_target *target);

@@ -344,6 +344,56 @@ Test(integers, weights_of_sums_with_zero_points_that_the_run_finds) {
     }
 }
 
+// Weights that the run gives are packed then, where there are rows enough to pay for it; those of a
+// quantised product, too. Constant ones whose zero points the run gives are packed before.
+Test(integers, weights_that_the_run_gives) {
+    static const operand rows[] = {
+        {VNNI_512, "BA16b4a"}, {PAIRS_512, "BA16b2a"}, {VNNI_256, "BA8b4a"}, {PAIRS_256, "BA8b2a"}};
+    enum { u8_weights, i8_weights, quantised, known_weights, source_count };
+    for (int i = 0; i < 4 * source_count; ++i) {
+        fixture f = begin();
+        static const int64_t dims[] = {6, 24}, w[] = {24, 50};
+        int source = i % source_count;
+        berth_dtype dtype = source == i8_weights ? BERTH_DTYPE_I8 : BERTH_DTYPE_U8;
+        berth_value_id given[2] = {
+            berth_graph_add_param(f.module, f.main, "x",
+                                  berth_type_tensor(f.module, BERTH_DTYPE_U8, 2, dims)),
+            berth_graph_add_param(f.module, f.main, "w",
+                                  source == known_weights
+                                      ? berth_type_tensor(f.module, dtype, 0, NULL)
+                                      : berth_type_tensor(f.module, dtype, 2, w))};
+        berth_value_id y = BERTH_NONE;
+        if (source == quantised) {
+            berth_value_id scale = scalar(&f, BERTH_DTYPE_F32, 1);
+            berth_value_id zero = scalar(&f, BERTH_DTYPE_U8, 0);
+            berth_value_id inputs[8] = {given[0], scale, zero, given[1], scale, zero, scale, zero};
+            y = op(&f, BERTH_OP_QLINEAR_MATMUL, inputs, 8);
+        } else if (source == known_weights) {
+            berth_value_id inputs[4] = {given[0], constant(&f, dtype, 2, w, 0, 255), BERTH_NONE,
+                                        given[1]};
+            y = op(&f, BERTH_OP_MATMUL_INTEGER, inputs, 4);
+        } else {
+            y = op(&f, BERTH_OP_MATMUL_INTEGER, given, 2);
+        }
+        expect_weights(&f, y, BERTH_OP_MATMUL_INTEGER, &rows[i / source_count]);
+        cr_expect_eq(count_kind(&f, BERTH_OP_RELAYOUT), source != known_weights);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+Test(integers, weights_that_the_run_gives_for_few_rows) {
+    fixture f = begin();
+    static const int64_t dims[] = {2, 24}, w[] = {24, 50};
+    static const operand plain = {VNNI_512, ""};
+    berth_value_id given[2];
+    for (int i = 0; i < 2; ++i)
+        given[i] = berth_graph_add_param(
+            f.module, f.main, i ? "w" : "x",
+            berth_type_tensor(f.module, i ? BERTH_DTYPE_I8 : BERTH_DTYPE_U8, 2, i ? w : dims));
+    expect_weights(&f, op(&f, BERTH_OP_MATMUL_INTEGER, given, 2), BERTH_OP_MATMUL_INTEGER, &plain);
+    berth_arena_destroy(f.arena);
+}
+
 // The range of what is quantised is found in vectors: partial results of a loop each for the smallest
 // and the largest.
 Test(integers, ranges_in_vectors) {
