@@ -113,22 +113,26 @@ berth_status berth_eval__dynamic_quantize_linear(berth_eval_context *ctx) {
 
 // ---- integer products
 
-// Elements minus their zero point: one, or one per slice. Element i belongs to slice
-// i / inner % extent.
+// Elements minus their zero point, which is one for all or broadcasts to them by ONNX's rules once a vector
+// has `inner` dimensions of 1 behind its own: one per row of matrices or per channel of weights.
 static berth_status load_shifted(berth_eval_context *ctx, const berth_tensor *x,
-                                 const berth_tensor *zero, int64_t extent, int64_t inner,
-                                 const double **out) {
+                                 const berth_tensor *zero, int inner, const double **out) {
     int64_t count = berth_tensor_element_count(x);
     if (!berth_dtype_is_integer(x->dtype))
         return berth_status_make(BERTH_INVALID_ARGUMENT, "operand is %s, not a quantised type",
                                  berth_dtype_name(x->dtype));
-    bool per_slice = zero && berth_tensor_element_count(zero) != 1;
-    if (per_slice) BERTH_TRY(berth_eval__need_count(zero, "the zero point", extent));
     const double *values = berth_eval__load_f64(ctx, x);
     double *shifted = berth_eval__doubles(ctx, count);
+    const bool several = zero && berth_tensor_element_count(zero) != 1;
+    berth_tensor shaped = several ? *zero : (berth_tensor){0}, zeros = {0};
+    while (several && zero->rank == 1 && shaped.rank < 1 + inner) shaped.dims[shaped.rank++] = 1;
+    if (several)
+        BERTH_TRY(berth_status_prefix(berth_eval__expand(ctx, &shaped, x->rank, x->dims, &zeros),
+                                      "the zero point"));
     for (int64_t i = 0; i < count; ++i)
-        shifted[i] =
-            values[i] - (zero ? berth_tensor_get_f64(zero, per_slice ? i / inner % extent : 0) : 0);
+        shifted[i] = values[i] - (several ? berth_tensor_get_f64(&zeros, i)
+                                  : zero  ? berth_tensor_get_f64(zero, 0)
+                                          : 0);
     *out = shifted;
     return BERTH_OK;
 }
@@ -138,15 +142,15 @@ static void store_wrapped(berth_tensor *out, const double *sums) {
     for (int64_t i = 0; i < count; ++i) berth_tensor_set_i64(out, i, (int64_t)sums[i]);
 }
 
-// Zero points: of A one per row, of B one per column.
+// Zero points: of A one per row, of B one per column, also of each matrix by itself.
 static berth_status matmul_sums(berth_eval_context *ctx, const berth_tensor *a,
                                 const berth_tensor *b, const berth_tensor *a_zero,
                                 const berth_tensor *b_zero, berth_matmul_shape *shape,
                                 const double **out) {
     const double *left = NULL, *right = NULL;
     BERTH_TRY(berth_eval__matmul_shape(ctx, a, b, shape));
-    BERTH_TRY(load_shifted(ctx, a, a_zero, shape->rows, shape->depth, &left));
-    BERTH_TRY(load_shifted(ctx, b, b_zero, shape->columns, 1, &right));
+    BERTH_TRY(load_shifted(ctx, a, a_zero, 1, &left));
+    BERTH_TRY(load_shifted(ctx, b, b_zero, 0, &right));
     *out = berth_eval__matmul_sums(ctx, shape, left, right);
     return BERTH_OK;
 }
@@ -166,9 +170,8 @@ berth_status berth_eval__conv_integer(berth_eval_context *ctx) {
     const double *values = NULL, *weights = NULL;
     berth_conv_shape shape;
     BERTH_TRY(berth_eval__conv_shape(ctx, x, w, &shape));
-    BERTH_TRY(load_shifted(ctx, x, berth_eval__optional(ctx, 2), 1, 1, &values));
-    BERTH_TRY(load_shifted(ctx, w, berth_eval__optional(ctx, 3), w->dims[0],
-                           berth_eval__product(w->dims, 1, w->rank), &weights));
+    BERTH_TRY(load_shifted(ctx, x, berth_eval__optional(ctx, 2), 0, &values));
+    BERTH_TRY(load_shifted(ctx, w, berth_eval__optional(ctx, 3), w->rank - 1, &weights));
     BERTH_TRY(berth_eval__output(ctx, 0, BERTH_DTYPE_I32, x->rank, shape.dims));
     store_wrapped(&ctx->outputs[0], berth_eval__conv_sums(ctx, &shape, x, values, weights, false));
     return BERTH_OK;
@@ -233,9 +236,8 @@ berth_status berth_eval__qlinear_conv(berth_eval_context *ctx) {
     const double *values = NULL, *weights = NULL;
     berth_conv_shape shape;
     BERTH_TRY(berth_eval__conv_shape(ctx, x, w, &shape));
-    BERTH_TRY(load_shifted(ctx, x, &in[2], 1, 1, &values));
-    BERTH_TRY(load_shifted(ctx, w, &in[5], w->dims[0], berth_eval__product(w->dims, 1, w->rank),
-                           &weights));
+    BERTH_TRY(load_shifted(ctx, x, &in[2], 0, &values));
+    BERTH_TRY(load_shifted(ctx, w, &in[5], w->rank - 1, &weights));
     BERTH_TRY(check_scale(&in[1], "x_scale", 1));
     BERTH_TRY(check_scale(&in[4], "w_scale", shape.out_channels));
     BERTH_TRY(check_scale(&in[6], "y_scale", 1));
