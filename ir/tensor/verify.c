@@ -135,7 +135,9 @@ static berth_status check_own_type(const checker *c, berth_expr id, const berth_
     if (type.lanes == 0 || type.dtype == BERTH_DTYPE_NONE || type.dtype >= BERTH_DTYPE_COUNT ||
         (type.is_index && type.dtype != BERTH_DTYPE_I64))
         return problem(c, "expression %u has no proper type", id);
-    if (node->kind == BERTH_EXPR_INT) return BERTH_OK;
+    if (node->kind == BERTH_EXPR_INT)
+        return berth_dtype_is_float(type.dtype) ? problem(c, "an integer literal of a float type")
+                                                : BERTH_OK;
     if (node->kind == BERTH_EXPR_FLOAT)
         return berth_dtype_is_float(type.dtype) ? BERTH_OK
                                                 : problem(c, "a float literal of another type");

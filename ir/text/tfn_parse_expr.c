@@ -204,12 +204,16 @@ static berth_status parse_shared(berth_tfn_parser *t, berth_expr *out) {
     return BERTH_OK;
 }
 
-// ":type" after a part: its type when that does not follow from what it consists of.
+// ":type" after a part: its type when that does not follow from what it consists of. "1:f32" is 1.0.
 static berth_status parse_type_suffix(berth_tfn_parser *t, berth_expr expr) {
     berth_tfn_type type;
     if (!berth_text_accept(t->p, ":")) return BERTH_OK;
     BERTH_TRY(berth_text__parse_tfn_type(t, &type));
     berth_expr_node *node = &t->fn->exprs.data[expr];
+    if (node->kind == BERTH_EXPR_INT && berth_dtype_is_float(type.dtype)) {
+        node->kind = BERTH_EXPR_FLOAT;
+        node->f = (double)node->i;
+    }
     node->dtype = (uint8_t)type.dtype;
     node->is_index = type.is_index;
     node->lanes = type.lanes;

@@ -7,6 +7,7 @@
 #include "ir/graph/graph.h"
 #include "ir/pass.h"
 #include "ir/tensor/function.h"
+#include "ir/tensor/interpreter.h"
 #include "ir/text.h"
 #include "tests/check.h"
 #include "tests/ir/round_trip.h"
@@ -147,11 +148,30 @@ Test(text, verifier) {
     expect_invalid(IN_TENSOR("  %y[0, 1] = 0.0"), "of 1 dimensions is accessed with 2 indices");
     expect_invalid(IN_TENSOR("  %y[0] = 0.0:f64"), "a store of f64 to \"y\", which takes f32");
     expect_invalid(IN_TENSOR("  %y[0] = %x[0] + 1"), "operands of + are f32 and index");
+    expect_invalid(IN_TENSOR("  %y[0] = 1"), "a store of index to \"y\", which takes f32");
     expect_invalid(IN_TENSOR("  %y[0.0] = %x[0]"), "is no index expression");
     expect_invalid(IN_TENSOR("  if %x[0] { barrier }"), "the condition of an if is no bool");
     expect_invalid(IN_TENSOR("  for %i in %x[0] { barrier }"), "the extent of a loop is no index");
     expect_invalid(IN_TENSOR("  group.x %i in 2 { group.x %j in 2 { barrier } }"),
                    "two nested loops over group.x");
+}
+
+// An integer with the type of floats behind it is that float; no node may be both.
+Test(text, whole_numbers_of_float_types) {
+    berth_arena *arena = new_arena();
+    berth_module *module = parse(arena, IN_TENSOR("  %y[0] = 3:f32 + -1:f32\n  %y[1] = 2:f32"));
+    float x[2] = {0}, y[2] = {0};
+    cr_assert_null(berth_module_verify(module));
+    cr_assert_null(berth_tfn_interpret(berth_tfn_get(module, 0), (void *[]){x, y}, arena));
+    cr_expect(y[0] == 2 && y[1] == 2, "%g %g", (double)y[0], (double)y[1]);
+    cr_expect(strstr(print(module), "%y[1] = 2.0\n"), "%s", print(module));
+    berth_tfn *fn = berth_tfn_get(module, 0);
+    for (uint32_t i = 1; i < fn->exprs.count; ++i)
+        if (fn->exprs.data[i].kind == BERTH_EXPR_FLOAT) fn->exprs.data[i].kind = BERTH_EXPR_INT;
+    berth_status status = berth_module_verify(module);
+    cr_assert(status && strstr(berth_status_message(status), "an integer literal of a float type"));
+    berth_status_free(status);
+    berth_arena_destroy(arena);
 }
 
 #define F "graph @f(%a: f32[2]) { %b = neg(%a) return %b }\n"
