@@ -66,9 +66,10 @@ def calibrate(args, model):
 
 
 def calibrate_shapes(args):
-    for name in ("shapes.jsonl", "models.jsonl"):
-        for _, target, _ in CASES:
-            run([args.berth, "calibrate", "--target", target, "-o", os.path.join(args.work, name), "--quiet"])
+    shapes, both = (os.path.join(args.work, name) for name in ("shapes.jsonl", "models.jsonl"))
+    for _, target, _ in CASES:
+        run([args.berth, "calibrate", "--target", target, "-o", shapes, "--quiet"])
+    run([args.berth, "calibrate", "--merge", shapes, *([both] if os.path.exists(both) else []), "-o", both])
 
 
 def measure(args, model):

@@ -7,6 +7,9 @@ static const double usual_efficiency = 0.7;
 // Kernels that a driver compiles for processor cores (OpenCL, Vulkan): its compiler has no register
 // tiles as the C compiler's are, and copies to and from groups.
 static const double efficiency_through_a_driver = 0.4;
+// Plain C (executor aot) has no vectors but those that a C compiler finds: a tenth of the peak (docs/costs.md,
+// "What has a time"), and no less than kernels reach without any.
+static const double efficiency_of_plain_c = 0.1;
 
 // Work below this takes one core of a processor: other threads would come too late.
 static const double least_parallel_ns = 3000;
@@ -18,6 +21,7 @@ typedef struct machine {
     const berth_target *target;
     double cores;
     double efficiency;
+    bool plain_c;               // no vectors but those that a C compiler finds, on one thread
     double memory_bandwidth;    // bytes/s
     double constant_bandwidth;  // of the memory that constants are in
     bool apart;                 // constants have a memory of their own
@@ -65,21 +69,31 @@ static double memory_ns(const machine *m, double bytes, berth_cost_constants con
 static double on_cores_ns(const machine *m, const berth_work *work,
                           berth_cost_constants constants) {
     double share = m->cores / core_count(m->target);
-    double peak = berth_target_peak(m->target, work->dtype) * share * m->efficiency;
-    return fmax(work->flops / peak * 1e9, memory_ns(m, work->bytes, constants));
+    bool dots = !m->plain_c || berth_dtype_size_bytes(work->dtype) > 1;  // of 8-bit integers
+    double peak = berth_target_peak(m->target, dots ? work->dtype : BERTH_DTYPE_F32) * share;
+    double compute_ns = work->flops / (peak * m->efficiency) * 1e9;
+    return fmax(compute_ns, memory_ns(m, work->bytes, constants));
+}
+
+static double efficiency_on(const berth_target *on, bool plain_c) {
+    double lanes = fmax(1, (double)on->vector_bits / 32);
+    if (plain_c) return fmax(efficiency_of_plain_c, usual_efficiency / lanes);
+    bool driver = berth_target_is_cores(on) && !berth_device_kind_is_host(on->kind);
+    return driver ? efficiency_through_a_driver : usual_efficiency;
 }
 
 static machine machine_of(const berth_multi_target *target, uint32_t device) {
     const berth_target_device *on = &target->devices[device];
     const berth_target *facts = on->target;
-    bool host = berth_device_kind_is_host(facts->kind);
-    double efficiency =
-        berth_target_is_cores(facts) && !host ? efficiency_through_a_driver : usual_efficiency;
-    double of_memory = efficiency / usual_efficiency;  // whose figure is that of kernels
+    bool plain_c = target->executor == BERTH_EXECUTOR_AOT && berth_device_kind_is_host(facts->kind);
+    double efficiency = efficiency_on(facts, plain_c);
+    // The memory's figure is that of kernels.
+    double of_memory = plain_c ? 1 : efficiency / usual_efficiency;
     const berth_target_memory *memories = target->memories;
     return (machine){.target = facts,
-                     .cores = core_count(facts),
+                     .cores = plain_c ? 1 : core_count(facts),
                      .efficiency = efficiency,
+                     .plain_c = plain_c,
                      .memory_bandwidth = memories[on->own_memory].bandwidth_bytes_per_s * of_memory,
                      .constant_bandwidth =
                          memories[on->constant_memory].bandwidth_bytes_per_s * of_memory,

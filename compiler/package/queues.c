@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/cost/cost.h"
 #include "compiler/package/latest_access.h"
 #include "compiler/package/package.h"
 
@@ -173,11 +174,15 @@ double berth_packager__kernel_ns(const berth_packager *p, uint32_t index) {
     const berth_program_step *step = &p->steps.data[index];
     if (step->kind != BERTH_STEP_DISPATCH) return 0;
     const berth_program_kernel *kernel = &p->kernels.data[step->kernel];
-    const berth_target_device *device = &p->target->devices[step->device];
-    double bandwidth = p->target->memories[device->own_memory].bandwidth_bytes_per_s;
-    double compute_s = kernel->flops / berth_target_peak(device->target, BERTH_DTYPE_F32);
-    double memory_s = bandwidth > 0 ? kernel->bytes / bandwidth : 0;
-    return (compute_s > memory_s ? compute_s : memory_s) * 1e9;
+    const berth_work *call = p->facts.data[index].work;
+    berth_work work = {.key = "",
+                       .kind = "",
+                       .dtype = call ? call->dtype : BERTH_DTYPE_F32,
+                       .flops = kernel->flops,
+                       .bytes = kernel->bytes};
+    berth_cost_figure figure;
+    return berth_cost_work_ns(p->target, NULL, step->device, &work, (berth_cost_constants){0},
+                              &figure);
 }
 
 // Kernel time of a device's steps, by number of all steps: [i] is that of the first i.

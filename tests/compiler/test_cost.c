@@ -186,3 +186,31 @@ Test(cost, small_work_takes_one_core) {
     cr_expect(ratio > 3.9 && ratio < 4, "%g", ratio);
     berth_arena_destroy(arena);
 }
+
+// Plain C runs on one thread, and only what a C compiler makes vectors of is in vectors: slower than kernels
+// with vectors on the same core, and no slower than kernels of a core without any. Without vectors it
+// is the same.
+Test(cost, plain_c_has_no_vectors_of_its_own) {
+    static const struct {
+        int cores, vector_bits;
+        bool plain;
+    } cases[] = {{1, 512, false}, {1, 32, false}, {1, 512, true}, {4, 512, true}, {1, 32, true}};
+    enum { VECTORS, SINGLE, PLAIN, PLAIN_OF_FOUR, PLAIN_SINGLE };
+    berth_arena *arena = NULL;
+    double ns[5];
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (int i = 0; i < 5; ++i) {
+        berth_multi_target *target = parse_target(
+            arena, berth_arena_printf(
+                       arena, "cpu -clock_hz=2000000000 -dispatch_ns=0 -cores=%d -vector_bits=%d",
+                       cases[i].cores, cases[i].vector_bits));
+        if (cases[i].plain) target->executor = BERTH_EXECUTOR_AOT;
+        const berth_work work = {.dtype = BERTH_DTYPE_F32, .flops = 1e9, .bytes = 64};
+        ns[i] = berth_cost_roofline_ns(target, 0, &work, (berth_cost_constants){0});
+    }
+    cr_expect(ns[PLAIN] > 3 * ns[VECTORS] && ns[PLAIN] <= ns[SINGLE], "%g between %g and %g",
+              ns[PLAIN], ns[VECTORS], ns[SINGLE]);
+    cr_expect_float_eq(ns[PLAIN_OF_FOUR], ns[PLAIN], 1e-3);
+    cr_expect_float_eq(ns[PLAIN_SINGLE], ns[SINGLE], 1e-3);
+    berth_arena_destroy(arena);
+}
