@@ -80,6 +80,21 @@ static berth_linear atom_form(berth_expr atom) {
     return (berth_linear){.count = 1, .terms = {{atom, 1}}};
 }
 
+// Whether `id` is of / k; of = y / m: also y / (m * k).
+static bool is_quotient(const berth_tfn *fn, berth_expr id, berth_expr of, int64_t k) {
+    const berth_expr_node *div = &fn->exprs.data[id];
+    const berth_expr_node *inner = &fn->exprs.data[of];
+    int64_t by = 0;
+    int64_t m = 0;
+    if (div->kind != BERTH_EXPR_BINARY || div->op != BERTH_BINARY_DIV ||
+        !berth_tfn_const_value(fn, div->b, &by))
+        return false;
+    if (by == k && berth_tfn_expr_equal(fn, div->a, of)) return true;
+    return inner->kind == BERTH_EXPR_BINARY && inner->op == BERTH_BINARY_DIV &&
+           berth_tfn_const_value(fn, inner->b, &m) && m > 0 && by % m == 0 && by / m == k &&
+           berth_tfn_expr_equal(fn, div->a, inner->a);
+}
+
 // k * (x / k) + x % k = x, wherever both are in a form with matching coefficients.
 static void merge_quotients(berth_tfn *fn, const berth_ranges *ranges, berth_linear *form) {
     for (int i = 0; i < form->count; ++i) {
@@ -89,11 +104,9 @@ static void merge_quotients(berth_tfn *fn, const berth_ranges *ranges, berth_lin
             !berth_tfn_const_value(fn, mod.b, &k))
             continue;
         for (int j = 0; j < form->count; ++j) {
-            const berth_expr_node div = fn->exprs.data[form->terms[j].atom];
-            if (div.kind != BERTH_EXPR_BINARY || div.op != BERTH_BINARY_DIV) continue;
             int64_t scale = form->terms[i].coefficient;
             if (form->terms[j].coefficient != scale * k ||
-                !berth_tfn_expr_equal(fn, div.a, mod.a) || !berth_tfn_expr_equal(fn, div.b, mod.b))
+                !is_quotient(fn, form->terms[j].atom, mod.a, k))
                 continue;
             berth_linear whole = berth_linear_of(fn, ranges, mod.a);
             berth_linear rest = {.constant = form->constant};

@@ -216,7 +216,7 @@ bool berth_nest_is_independent(const berth_tfn *fn, const berth_nest *nest) {
 berth_status berth_schedule_reorder(berth_tfn *fn, berth_nest *nest, int from, int to) {
     if (!in_range(nest, from) || !in_range(nest, to)) return refuse("no such loop to move");
     if (from == to) return BERTH_OK;
-    if (!berth_nest_is_independent(fn, nest))
+    if (nest->loops[from].kind != BERTH_LOOP_PARALLEL && !berth_nest_is_independent(fn, nest))
         return refuse("iterations that depend on each other cannot be reordered");
     berth_nest_loop moved = nest->loops[from];
     int step = from < to ? 1 : -1;
@@ -312,16 +312,23 @@ berth_expr berth_replace_loads(berth_tfn *fn, berth_expr id, berth_replace_load_
 
 // ---- all nests of a function --------------------------------------------------------------------
 
+typedef struct nest_scheduler {
+    berth_schedule_nest_fn schedule;
+    berth_schedule_nest_fn dependent;  // NULL: such nests stay
+    const void *user;
+} nest_scheduler;
+
 // `number`: of the nest, whose decisions are made.
 static berth_status schedule_one(berth_tfn *fn, berth_stmt stmt, uint32_t number,
-                                 berth_schedule_nest_fn schedule, const void *user,
-                                 berth_stmt *out) {
+                                 const nest_scheduler *with, berth_stmt *out) {
     berth_nest nest;
     berth_stmt scheduled = 0;
     fn->decisions->current = &fn->decisions->nests[number];
-    if (!berth_tfn_has_calls(fn, stmt) && berth_nest_parse(fn, stmt, &nest) &&
-        berth_nest_is_independent(fn, &nest))
-        scheduled = schedule(fn, &nest, user);
+    if (!berth_tfn_has_calls(fn, stmt) && berth_nest_parse(fn, stmt, &nest)) {
+        bool independent = berth_nest_is_independent(fn, &nest);
+        berth_schedule_nest_fn schedule = independent ? with->schedule : with->dependent;
+        if (schedule) scheduled = schedule(fn, &nest, with->user);
+    }
     if (!scheduled) berth_decide_plain(fn);
     *out = scheduled ? scheduled : stmt;
     berth_status status = berth_decisions_finish(fn);
@@ -395,11 +402,11 @@ static berth_stmt with_own_loops(berth_tfn *fn, berth_stmt body) {
     return own_loops(&owner, body);
 }
 
-static berth_status schedule_all(berth_tfn *fn, berth_schedule_nest_fn schedule, const void *user) {
+static berth_status schedule_all(berth_tfn *fn, const nest_scheduler *with) {
     const berth_stmt_node body = fn->stmts.data[fn->body];
     if (body.kind != BERTH_STMT_SEQ) {
         berth_stmt nest = 0;
-        BERTH_TRY(schedule_one(fn, fn->body, 0, schedule, user, &nest));
+        BERTH_TRY(schedule_one(fn, fn->body, 0, with, &nest));
         fn->body = with_own_loops(fn, nest);
         return BERTH_OK;
     }
@@ -407,7 +414,7 @@ static berth_status schedule_all(berth_tfn *fn, berth_schedule_nest_fn schedule,
     for (uint32_t i = 0; i < body.count; ++i) {
         berth_stmt old = fn->lists.data[body.first + i];
         berth_stmt nest = 0;
-        BERTH_TRY(schedule_one(fn, old, i, schedule, user, &nest));
+        BERTH_TRY(schedule_one(fn, old, i, with, &nest));
         const berth_stmt_node node = fn->stmts.data[nest];
         bool several = nest != old && is_several(fn, node);
         if (!several) berth_vec_push(fn->module->arena, &nests, nest);
@@ -420,6 +427,12 @@ static berth_status schedule_all(berth_tfn *fn, berth_schedule_nest_fn schedule,
 
 berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
                                   const void *user) {
+    return berth_schedule_nests_with(fn, schedule, NULL, user);
+}
+
+berth_status berth_schedule_nests_with(berth_tfn *fn, berth_schedule_nest_fn schedule,
+                                       berth_schedule_nest_fn dependent, const void *user) {
+    const nest_scheduler with = {schedule, dependent, user};
     if (!fn->body) return BERTH_OK;
     BERTH_TRY(berth_tfn_check_static(fn));
     uint32_t nests = berth_schedule_nest_count(fn);
@@ -430,7 +443,7 @@ berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule
         status = berth_status_make(BERTH_INVALID_ARGUMENT,
                                    "decisions of %u nests, and the function has %u",
                                    fn->decisions->nest_count, nests);
-    if (!status) status = schedule_all(fn, schedule, user);
+    if (!status) status = schedule_all(fn, &with);
     fn->decisions = held;
     return status;
 }

@@ -58,7 +58,8 @@ BERTH_MUST_USE berth_status berth_schedule_split(berth_tfn *fn, berth_nest *nest
                                                  int64_t factor);
 // Loops `loop` and loop + 1 become one.
 BERTH_MUST_USE berth_status berth_schedule_fuse(berth_tfn *fn, berth_nest *nest, int loop);
-// Moves loop `from` to position `to`. The iterations must be independent of each other.
+// Moves loop `from` to position `to`. Its iterations must be independent of each other: it is parallel, or no
+// iteration of the nest reads what another writes. (Iterations that share one of a parallel loop keep their order.)
 BERTH_MUST_USE berth_status berth_schedule_reorder(berth_tfn *fn, berth_nest *nest, int from,
                                                    int to);
 // [0, at) in *nest, the rest (a copy with its own body) in *out_rest.
@@ -82,6 +83,12 @@ typedef berth_stmt (*berth_schedule_nest_fn)(berth_tfn *fn, const berth_nest *ne
                                              const void *user);
 BERTH_MUST_USE berth_status berth_schedule_nests(berth_tfn *fn, berth_schedule_nest_fn schedule,
                                                  const void *user);
+// The same, and `dependent` is given nests whose iterations depend on each other: only those of one iteration of the
+// parallel loops do, and they keep their order.
+BERTH_MUST_USE berth_status berth_schedule_nests_with(berth_tfn *fn,
+                                                      berth_schedule_nest_fn schedule,
+                                                      berth_schedule_nest_fn dependent,
+                                                      const void *user);
 uint32_t berth_schedule_nest_count(const berth_tfn *fn);
 
 // Replaces one variable in an expression or statement.

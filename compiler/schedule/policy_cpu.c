@@ -83,10 +83,15 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     return 0;
 }
 
+static berth_stmt schedule_dependent(berth_tfn *fn, const berth_nest *nest, const void *user) {
+    (void)user;
+    return berth_decide_form(fn, BERTH_FORM_FLAT) ? berth_cpu__dependent_rows(fn, nest) : 0;
+}
+
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
     berth_cpu_facts facts = berth_cpu__facts_of(target);
     facts.any_size = fn->any_size;
-    return berth_schedule_nests(fn, schedule_nest, &facts);
+    return berth_schedule_nests_with(fn, schedule_nest, schedule_dependent, &facts);
 }
 
 const berth_schedule_policy berth_schedule_policy_cpu = {

@@ -5,6 +5,8 @@
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/schedule.h"
 
+struct berth_access_list;
+
 // Where whole registers do not fit a loop, half of one serves, down to this many lanes.
 #define BERTH_CPU_LEAST_LANES 8
 
@@ -90,6 +92,12 @@ berth_stmt berth_cpu__places_once(berth_tfn *fn, berth_stmt nest);
 // Scheduled loops over stores, with the choices by data that the innermost loop does not change made once
 // before it. policy_cpu_ask.c
 berth_stmt berth_cpu__ask_once(berth_tfn *fn, berth_stmt nest);
+// Results whose place is data: whole rows in the innermost loop; `accesses`: of the body, the result's first. 0: the
+// nest is none. policy_cpu_places.c
+berth_stmt berth_cpu__scattered_rows(berth_tfn *fn, const berth_nest *nest,
+                                     const struct berth_access_list *accesses);
+// The same of nests that read what they write (sums of scattered rows).
+berth_stmt berth_cpu__dependent_rows(berth_tfn *fn, const berth_nest *nest);
 // Elementwise nests that read along another loop than they write: blocks transposed in registers;
 // 0 when the nest is none, or the target has no instructions for it. policy_cpu_transpose.c
 berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
@@ -114,6 +122,9 @@ typedef struct berth_access_list {
 } berth_access_list;
 void berth_cpu__collect_loads(berth_tfn *fn, const berth_ranges *ranges, berth_expr id,
                               berth_access_list *out);
+// Stores of a body, each before its loads; false when it has other statements.
+bool berth_cpu__collect_body(berth_tfn *fn, const berth_ranges *ranges, berth_stmt id,
+                             berth_access_list *out);
 // Splits the loops of a sum by the blocks of what it loads; inner parts go innermost, ic -> ic_o, ..., ic_i. False:
 // there are none. cpu_tile_choice.c
 bool berth_cpu__split_blocks(berth_tfn *fn, const berth_access_list *loads, berth_reduction *sum);

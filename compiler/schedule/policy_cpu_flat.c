@@ -66,8 +66,8 @@ static bool collect_store(berth_tfn *fn, const berth_ranges *ranges, berth_stmt 
     return true;
 }
 
-static bool collect_body(berth_tfn *fn, const berth_ranges *ranges, berth_stmt id,
-                         berth_access_list *out) {
+bool berth_cpu__collect_body(berth_tfn *fn, const berth_ranges *ranges, berth_stmt id,
+                             berth_access_list *out) {
     const berth_stmt_node node = fn->stmts.data[id];
     if (node.kind != BERTH_STMT_SEQ) return collect_store(fn, ranges, id, out);
     for (uint32_t i = 0; i < node.count; ++i)
@@ -252,7 +252,7 @@ static void narrow_indices(berth_tfn *fn, const berth_ranges *ranges, berth_expr
 
 void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
     berth_access_list accesses = {0};
-    if (!collect_body(fn, ranges, nest->body, &accesses)) return;
+    if (!berth_cpu__collect_body(fn, ranges, nest->body, &accesses)) return;
     while (nest->count > 1) {
         int loop = nest->count - 2;
         bool free = !conditions_use(fn, nest->body, nest->loops[loop].var) &&
@@ -265,7 +265,7 @@ void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *rang
         }
         *ranges = berth_ranges_with(fn, ranges, nest);
         memset(&accesses, 0, sizeof(accesses));
-        collect_body(fn, ranges, nest->body, &accesses);
+        berth_cpu__collect_body(fn, ranges, nest->body, &accesses);
     }
 }
 
@@ -404,46 +404,6 @@ void berth_cpu__keep_chunks_serial(berth_tfn *fn, berth_nest *nest, int64_t insi
     nest->loops[0].kind = BERTH_LOOP_PARALLEL;
 }
 
-// Whether results, and all that they read but for indices, are next to each other along a loop.
-static bool lies_along(berth_tfn *fn, const berth_nest *nest, const berth_access_list *accesses,
-                       int loop) {
-    for (uint32_t i = 0; i < accesses->items.count; ++i) {
-        bool linear = false;
-        int64_t stride =
-            berth_linear_stride(fn, &accesses->items.data[i].at, nest->loops[loop].var, &linear);
-        if (!linear || (stride != 1 && (stride != 0 || i == 0))) return false;
-    }
-    return true;
-}
-
-// Results whose place is data (scattered rows): the last loop jumps about in memory. A parallel loop
-// along the rows becomes the innermost one; the loops that were inside it keep their order, so that
-// of results with one place the last one stays. 0: there is no such loop.
-static berth_stmt whole_rows(berth_tfn *fn, berth_nest nest, const berth_access_list *accesses) {
-    enum { least_row = 64 };  // elements in a group
-    int last = nest.count - 1;
-    bool linear = false;
-    berth_linear_stride(fn, &accesses->items.data[0].at, nest.loops[last].var, &linear);
-    if (linear) return 0;
-    int row = last - 1;
-    while (row >= 0 && !(nest.loops[row].kind == BERTH_LOOP_PARALLEL &&
-                         nest.loops[row].extent > 1 && lies_along(fn, &nest, accesses, row)))
-        row--;
-    if (row < 0) return 0;
-    int64_t width = nest.loops[row].extent;
-    for (int64_t w = least_row; w < width; ++w)
-        if (width % w == 0) width = w;
-    berth_status status = BERTH_OK;
-    if (width < nest.loops[row].extent) status = berth_schedule_split(fn, &nest, row++, width);
-    if (!status) status = berth_schedule_reorder(fn, &nest, row, nest.count - 1);
-    if (status) {
-        berth_decisions_refuse(fn, status);
-        return 0;
-    }
-    nest.loops[nest.count - 1].kind = BERTH_LOOP_SIMD;
-    return berth_nest_emit(fn, &nest);
-}
-
 bool berth_cpu__is_function(berth_unary op) {
     switch (op) {
     case BERTH_UNARY_EXP:
@@ -515,11 +475,11 @@ static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_f
     berth_ranges ranges = berth_ranges_collect(fn);
     ranges = berth_ranges_with(fn, &ranges, &nest);
     berth_access_list accesses = {0};
-    if (!collect_body(fn, &ranges, nest.body, &accesses)) return 0;
+    if (!berth_cpu__collect_body(fn, &ranges, nest.body, &accesses)) return 0;
     int64_t total = 1;
     for (int i = 0; i < nest.count; ++i)
         if (nest.loops[i].extent <= 0) return 0;
-    berth_stmt rows = whole_rows(fn, nest, &accesses);
+    berth_stmt rows = berth_cpu__scattered_rows(fn, &nest, &accesses);
     if (rows) return rows;
     for (int i = 0; i < nest.count; ++i) {
         nest.loops[i].kind = BERTH_LOOP_PARALLEL;

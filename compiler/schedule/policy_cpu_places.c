@@ -147,3 +147,56 @@ berth_stmt berth_cpu__places_once(berth_tfn *fn, berth_stmt nest) {
     berth_cpu__innermost walk = {.fn = fn, .rewrite = innermost, .user = &p, .any_extent = true};
     return berth_cpu__each_innermost(&walk, nest);
 }
+
+// Whether results, and all that they read but for indices, are next to each other along a loop.
+static bool lies_along(berth_tfn *fn, const berth_nest *nest, const berth_access_list *accesses,
+                       int loop) {
+    for (uint32_t i = 0; i < accesses->items.count; ++i) {
+        bool linear = false;
+        int64_t stride =
+            berth_linear_stride(fn, &accesses->items.data[i].at, nest->loops[loop].var, &linear);
+        if (!linear || (stride != 1 && (stride != 0 || i == 0))) return false;
+    }
+    return true;
+}
+
+// Results whose place is data (scattered rows): the last loop jumps about in memory. A parallel loop
+// along the rows becomes the innermost one; the loops that were inside it keep their order, so that
+// of results with one place the last one stays, and sums are taken in their order.
+berth_stmt berth_cpu__scattered_rows(berth_tfn *fn, const berth_nest *plain,
+                                     const berth_access_list *accesses) {
+    enum { least_row = 64 };  // elements in a group
+    berth_nest nest = *plain;
+    int last = nest.count - 1;
+    bool linear = false;
+    berth_linear_stride(fn, &accesses->items.data[0].at, nest.loops[last].var, &linear);
+    if (linear) return 0;
+    int row = last - 1;
+    while (row >= 0 && !(nest.loops[row].kind == BERTH_LOOP_PARALLEL &&
+                         nest.loops[row].extent > 1 && lies_along(fn, &nest, accesses, row)))
+        row--;
+    if (row < 0) return 0;
+    int64_t width = nest.loops[row].extent;
+    for (int64_t w = least_row; w < width; ++w)
+        if (width % w == 0) width = w;
+    berth_status status = BERTH_OK;
+    if (width < nest.loops[row].extent) status = berth_schedule_split(fn, &nest, row++, width);
+    if (!status) status = berth_schedule_reorder(fn, &nest, row, nest.count - 1);
+    if (status) {
+        berth_decisions_refuse(fn, status);
+        return 0;
+    }
+    nest.loops[nest.count - 1].kind = BERTH_LOOP_SIMD;
+    return berth_nest_emit(fn, &nest);
+}
+
+berth_stmt berth_cpu__dependent_rows(berth_tfn *fn, const berth_nest *nest) {
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, nest);
+    berth_access_list accesses = {0};
+    if (!berth_cpu__collect_body(fn, &ranges, nest->body, &accesses)) return 0;
+    for (int i = 0; i < nest->count; ++i)
+        if (nest->loops[i].extent <= 0) return 0;
+    berth_stmt rows = berth_cpu__scattered_rows(fn, nest, &accesses);
+    return rows ? berth_cpu__places_once(fn, rows) : 0;
+}

@@ -56,9 +56,16 @@ static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const voi
     return split ? split : choose_form(fn, nest, user);
 }
 
+static berth_stmt schedule_dependent(berth_tfn *fn, const berth_nest *nest, const void *user) {
+    const opencl_facts *facts = user;
+    if (!facts->on_cores || !berth_decide_form(fn, BERTH_FORM_FLAT)) return 0;
+    berth_stmt scheduled = berth_cpu__dependent_rows(fn, nest);
+    return scheduled ? berth_work_groups(fn, scheduled) : 0;
+}
+
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
     opencl_facts facts = facts_of(target);
-    return berth_schedule_nests(fn, schedule_nest, &facts);
+    return berth_schedule_nests_with(fn, schedule_nest, schedule_dependent, &facts);
 }
 
 const berth_schedule_policy berth_schedule_policy_opencl = {.kind = "opencl", .apply = apply};

@@ -71,27 +71,6 @@ Test(flat, borders_are_loops_of_their_own) {
     cr_expect_eq(loops_of(REFLECT, 5, 4), 2);
 }
 
-// y[rows[r], ...] = x[r, ...]: rows repeat, and the last of them counts.
-Test(flat, rows_to_places_from_data) {
-    for (int width = 1; width < 200; width = width * 3 + 1) {
-        char text[1024];
-        snprintf(text, sizeof(text),
-                 "module \"m\"\n"
-                 "tensor @f(%%p: f32[40] in, %%x: f32[40,%d] in, %%y: f32[7,%d] out) {\n"
-                 "  parallel %%i in 7 { for %%j in %d { %%y[%%i, %%j] = 0.5 } }\n"
-                 "  parallel %%j in %d { for %%r in 40 {\n"
-                 "    %%y[max(0, min(index((%%p[%%r] + 1.0) * 3.5), 6)), %%j] = %%x[%%r, %%j]\n"
-                 "  } }\n}\n",
-                 width, width, width, width);
-        bench_case c = support_case_parse(text);
-        support_fill(&c, 23);
-        char what[32];
-        snprintf(what, sizeof(what), "rows of %d", width);
-        check(&c, what);
-        support_case_destroy(&c);
-    }
-}
-
 static int count_kind(const berth_tfn *fn, berth_stmt id, berth_stmt_kind kind) {
     const berth_stmt_node *node = &fn->stmts.data[id];
     int count = node->kind == kind;
@@ -126,6 +105,36 @@ static bool loops_read_places(const berth_tfn *fn, berth_stmt id) {
     for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
         if (loops_read_places(fn, fn->lists.data[node->first + i])) return true;
     return node->kind == BERTH_STMT_FOR && loops_read_places(fn, node->body);
+}
+
+#define PLACE "%%y[max(0, min(index((%%p[%%r] + 1.0) * 3.5), 6)), %%j]"
+
+static bench_case scattered(const char *added, int width) {
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%p: f32[40] in, %%x: f32[40,%d] in, %%y: f32[7,%d] out) {\n"
+             "  parallel %%i in 7 { for %%j in %d { %%y[%%i, %%j] = 0.5 } }\n"
+             "  parallel %%j in %d { for %%r in 40 {\n    " PLACE " = %s%%x[%%r, %%j]\n  } }\n}\n",
+             width, width, width, width, added);
+    return support_case_parse(text);
+}
+
+// y[rows[r], ...] = x[r, ...]: rows repeat, and the last of them counts; or each is added to what is there, in
+// their order. Whole rows are the innermost loop.
+Test(flat, rows_to_places_from_data) {
+    static const char *const added[] = {"",
+                                        "%y[max(0, min(index((%p[%r] + 1.0) * 3.5), 6)), %j] + "};
+    for (int sums = 0; sums < 2; ++sums)
+        for (int width = 1; width < 200; width = width * 3 + 1) {
+            bench_case c = scattered(added[sums], width);
+            support_fill(&c, 23);
+            char what[32];
+            snprintf(what, sizeof(what), "%s of %d", sums ? "sums" : "rows", width);
+            check(&c, what);
+            if (width > 1) cr_expect_not(loops_read_places(c.fn, c.fn->body), "%s", what);
+            support_case_destroy(&c);
+        }
 }
 
 #define ROW(p) "max(0, min(index((" p " + 1.0) * 4.5), 8))"

@@ -95,3 +95,33 @@ Test(linear, inner_blocks_come_out_of_outer_ones) {
     cr_expect(linear);
     support_case_destroy(&c);
 }
+
+// The digits of a number (places that data gives, taken apart and put together again).
+Test(linear, digits_come_together) {
+    bench_case c = support_case_create();
+    berth_var v = berth_tfn_var(c.fn, "v");
+    berth_expr all = berth_tfn_var_ref(c.fn, v);
+    const berth_range of_var[] = {{0, 6 * 28 * 56 - 1}};
+    berth_ranges ranges = {of_var, 1};
+    berth_expr rows = berth_tfn_binary(c.fn, BERTH_BINARY_DIV, all, berth_tfn_index(c.fn, 56));
+    berth_expr row = berth_tfn_binary(c.fn, BERTH_BINARY_MOD, rows, berth_tfn_index(c.fn, 28));
+    berth_expr column = berth_tfn_binary(c.fn, BERTH_BINARY_MOD, all, berth_tfn_index(c.fn, 56));
+    for (int64_t by = 28 * 56 - 1; by <= 28 * 56; ++by) {
+        berth_expr plane = berth_tfn_binary(c.fn, BERTH_BINARY_DIV, all, berth_tfn_index(c.fn, by));
+        berth_expr parts[3] = {plane, row, column};
+        const int64_t scales[3] = {28 * 56, 56, 1};
+        berth_expr sum = berth_tfn_index(c.fn, 5);
+        for (int i = 0; i < 3; ++i) {
+            berth_expr scaled = berth_tfn_binary(c.fn, BERTH_BINARY_MUL, parts[i],
+                                                 berth_tfn_index(c.fn, scales[i]));
+            sum = berth_tfn_binary(c.fn, BERTH_BINARY_ADD, sum, scaled);
+        }
+        berth_linear form = berth_linear_of(c.fn, &ranges, sum);
+        cr_expect_eq(form.count, by == 28 * 56 ? 1 : 3, "%d parts", form.count);
+        cr_expect_eq(form.constant, 5);
+        berth_expr again = berth_linear_expr(c.fn, &form);
+        for (int64_t i = 0; i < 6 * 28 * 56; i += 13)
+            cr_assert_eq(value_of(c.fn, again, &i), value_of(c.fn, sum, &i), "of %d", (int)i);
+    }
+    support_case_destroy(&c);
+}
