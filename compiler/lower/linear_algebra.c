@@ -1,91 +1,28 @@
 // einsum and det.
 #include "compiler/lower/families.h"
 
-#include <ctype.h>
 #include <string.h>
 
-enum { max_operands = 8, max_labels = 128 + BERTH_MAX_RANK };
-
-// Labels are numbers: letters as they are, 128 + k for dimension k from the end of "...".
-typedef struct einsum {
-    int terms[max_operands + 1][BERTH_MAX_RANK];  // the last: result
-    int ranks[max_operands + 1];
-    int64_t extents[max_labels];
-    bool known[max_labels];
-    int dots;  // dimensions of "..."
-} einsum;
-
-// One term up to ',' or '-' or the end; `rank` of the operand, -1 for the result.
-static bool read_term(einsum *e, const char **text, int term, int rank) {
-    int letters = 0;
-    bool has_dots = false;
-    for (const char *s = *text; *s && *s != ',' && *s != '-'; ++s)
-        letters += isalpha((unsigned char)*s) != 0;
-    int extra = rank < 0 ? e->dots : rank - letters;
-    int at = 0;
-    for (; **text && **text != ',' && **text != '-'; ++*text) {
-        if (**text == ' ') continue;
-        bool dots = strncmp(*text, "...", 3) == 0;
-        if (dots && (has_dots || extra < 0 || at + extra > BERTH_MAX_RANK)) return false;
-        if (dots) {
-            has_dots = true;
-            for (int k = extra; k-- > 0;) e->terms[term][at++] = 128 + k;
-            *text += 2;
-        } else {
-            if (!isalpha((unsigned char)**text) || at == BERTH_MAX_RANK) return false;
-            e->terms[term][at++] = (unsigned char)**text;
-        }
-    }
-    e->ranks[term] = at;
-    if (has_dots && extra > e->dots) e->dots = extra;
-    return rank < 0 || at == rank;
-}
-
-static bool implicit_result(einsum *e, int operands) {
-    int uses[max_labels] = {0};
-    int at = 0;
-    for (int k = 0; k < operands; ++k)
-        for (int i = 0; i < e->ranks[k]; ++i) uses[e->terms[k][i]]++;
-    for (int k = e->dots; k-- > 0;) e->terms[operands][at++] = 128 + k;
-    for (int label = 'A'; label <= 'z'; ++label) {
-        if (uses[label] != 1) continue;
-        if (at == BERTH_MAX_RANK) return false;
-        e->terms[operands][at++] = label;
-    }
-    e->ranks[operands] = at;
-    return true;
-}
-
-static bool parse(berth_lower *c, const berth_op *op, einsum *e) {
-    const char *text = attr_str(c, op, "equation", "");
-    int operands = (int)op->input_count;
-    if (operands > max_operands) return false;
-    for (int k = 0; k < operands; ++k) {
-        const berth_type *type = in_type(c, op, (uint32_t)k);
-        if (!read_term(e, &text, k, type->rank)) return false;
-        if (k + 1 < operands && *text++ != ',') return false;
-        for (int i = 0; i < type->rank; ++i) {
-            int label = e->terms[k][i];
-            if (!e->known[label] || e->extents[label] == 1) e->extents[label] = type->dims[i];
-            e->known[label] = true;
-        }
-    }
-    if (strncmp(text, "->", 2) == 0) {
-        text += 2;
-        return read_term(e, &text, operands, -1) && e->ranks[operands] == out_type(c, op, 0)->rank;
-    }
-    return *text == 0 && implicit_result(e, operands);
-}
+#include "ir/graph/einsum.h"
 
 // Product of all operands, summed over the labels that the result lacks.
 void berth_lower__einsum(berth_lower *c, const berth_op *op) {
-    einsum *e = berth_arena_new(c->scratch, einsum);
+    const char *equation = attr_str(c, op, "equation", "");
+    berth_einsum *e = berth_arena_new(c->scratch, berth_einsum);
     int operands = (int)op->input_count;
-    if (!parse(c, op, e)) {
-        berth_lower__fail(c, op, "equation \"%s\"", attr_str(c, op, "equation", ""));
+    int ranks[BERTH_EINSUM_MAX_OPERANDS];
+    const int64_t *dims[BERTH_EINSUM_MAX_OPERANDS];
+    int64_t extents[BERTH_EINSUM_MAX_LABELS];
+    for (int k = 0; k < operands && k < BERTH_EINSUM_MAX_OPERANDS; ++k) {
+        ranks[k] = in_type(c, op, (uint32_t)k)->rank;
+        dims[k] = in_type(c, op, (uint32_t)k)->dims;
+    }
+    if (!berth_einsum_parse(equation, operands, ranks, e) ||
+        !berth_einsum_extents(e, dims, extents)) {
+        berth_lower__fail(c, op, "equation \"%s\"", equation);
         return;
     }
-    berth_expr index[max_labels] = {0};
+    berth_expr index[BERTH_EINSUM_MAX_LABELS] = {0};
     berth_lower_grid grid;
     berth_lower__grid(c, op, 0, &(berth_lower_grid_options){0}, &grid);
     for (int i = 0; i < e->ranks[operands]; ++i) index[e->terms[operands][i]] = grid.at[i];
@@ -93,9 +30,9 @@ void berth_lower__einsum(berth_lower *c, const berth_op *op) {
     berth_buf acc = berth_lower__register(c, "acc", t);
     berth_lower__set(c, acc, num(c, t, 0));
     int loops = 0;
-    for (int label = 0; label < max_labels; ++label) {
-        if (!e->known[label] || index[label]) continue;
-        index[label] = berth_lower__loop(c, "k", e->extents[label], BERTH_LOOP_SERIAL);
+    for (int label = 0; label < BERTH_EINSUM_MAX_LABELS; ++label) {
+        if (extents[label] < 0 || index[label]) continue;
+        index[label] = berth_lower__loop(c, "k", extents[label], BERTH_LOOP_SERIAL);
         loops++;
     }
     berth_expr product = 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compiler/passes/conv_taps.h"
+#include "compiler/passes/einsum_order.h"
 #include "compiler/passes/fourier.h"
 #include "compiler/passes/repeat.h"
 #include "compiler/passes/rewrite.h"
@@ -370,6 +371,7 @@ static rule rule_for(berth_op_kind kind) {
     case BERTH_OP_MEAN: return simplify_variadic;
     case BERTH_OP_CONCAT: return berth_narrow_concat;
     case BERTH_OP_SPLIT: return berth_narrow_split;
+    case BERTH_OP_EINSUM: return berth_order_einsum;
     case BERTH_OP_DFT:
     case BERTH_OP_STFT: return berth_add_fourier_tables;
     case BERTH_OP_RESIZE: return berth_split_resize;

@@ -7,6 +7,7 @@
 //   sum of two; min, max, mean of one; pow by 2, 3;   the simpler operation
 //   div by a power of two
 //   very many operands or results                     trees of smaller operations (wide.h)
+//   einsum of three operands or more                 einsums of two (einsum_order.h)
 //   transpose of a transpose, reshape of a reshape    one
 //   product of a few rows with a repeated operand     product without the copies (repeat.h)
 #ifndef BERTH_COMPILER_PASSES_SIMPLIFY_H_

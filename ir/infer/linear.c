@@ -1,4 +1,5 @@
 // Linear algebra and convolutions.
+#include "ir/graph/einsum.h"
 #include "ir/infer/internal.h"
 
 // ---- matmul ----
@@ -171,111 +172,55 @@ berth_status berth_infer__det(berth_infer *x) {
 
 // ---- einsum ----
 
-// Extents of the letters of an equation; "..." dimensions broadcast.
-typedef struct einsum_state {
-    const berth_infer *x;
-    int64_t extents[128];  // per letter; 0 with !seen
-    bool seen[128];
-    int uses[128];
-    int64_t ellipsis[BERTH_MAX_RANK];
-    int ellipsis_rank;
-} einsum_state;
-
-static bool is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static berth_status bad_equation(const berth_infer *x) {
     return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
                              "attribute equation does not fit the operands");
 }
 
-// One operand's term, from `text` up to ',' or "->" or the end; returns after it.
-static berth_status einsum_term(einsum_state *s, const char *text, const berth_type *in,
-                                const char **out_end) {
-    int letters = 0;
-    const char *end = text;
-    for (; *end && *end != ',' && !(end[0] == '-' && end[1] == '>'); ++end)
-        letters += is_letter(*end);
-    *out_end = end;
-    int dim = 0;
-    for (const char *at = text; at < end; ++at) {
-        if (*at == ' ') continue;
-        if (*at == '.') {
-            if (at + 2 >= end || at[1] != '.' || at[2] != '.') return bad_equation(s->x);
-            int count = in->rank - letters;
-            int64_t joined[BERTH_MAX_RANK];
-            if (count < 0) return bad_equation(s->x);
-            BERTH_TRY(berth_infer__at(s->x, berth_broadcast_dims(s->ellipsis, s->ellipsis_rank,
-                                                                 in->dims + dim, count, joined,
-                                                                 &s->ellipsis_rank)));
-            for (int i = 0; i < s->ellipsis_rank; ++i) s->ellipsis[i] = joined[i];
-            dim += count;
-            at += 2;
-            continue;
+// Extents of the labels, 0 where there is none yet; those of "..." broadcast, others are 1 or agree.
+static berth_status einsum_extents(const berth_infer *x, const berth_einsum *e, int64_t *extents) {
+    bool seen[BERTH_EINSUM_MAX_LABELS] = {false};
+    for (int k = 0; k < e->operands; ++k)
+        for (int i = 0; i < e->ranks[k]; ++i) {
+            int label = e->terms[k][i];
+            int64_t *had = &extents[label];
+            int64_t extent = berth_infer__in(x, (uint32_t)k).dims[i];
+            int rank = 1;
+            if (!seen[label])
+                *had = extent;
+            else if (label >= BERTH_EINSUM_DOTS)
+                BERTH_TRY(berth_infer__at(x, berth_broadcast_dims(had, 1, &extent, 1, had, &rank)));
+            else if (*had == 1)
+                *had = extent;
+            else if (extent != 1)
+                BERTH_TRY(berth_infer__merge_dim(x, "equation", *had, extent, had));
+            seen[label] = true;
         }
-        unsigned char letter = (unsigned char)*at;
-        if (!is_letter(*at) || dim >= in->rank) return bad_equation(s->x);
-        int64_t extent = in->dims[dim++];
-        s->uses[letter]++;
-        if (s->seen[letter] && s->extents[letter] != 1 && extent != 1)
-            BERTH_TRY(berth_infer__merge_dim(s->x, "equation", s->extents[letter], extent,
-                                             &s->extents[letter]));
-        else if (!s->seen[letter] || s->extents[letter] == 1)
-            s->extents[letter] = extent;
-        s->seen[letter] = true;
-    }
-    return dim == in->rank ? BERTH_OK : bad_equation(s->x);
-}
-
-static berth_status einsum_result(einsum_state *s, const char *text, int64_t *dims, int *out_rank) {
-    int rank = 0;
-    for (const char *at = text; *at; ++at) {
-        if (*at == ' ') continue;
-        if (*at == '.') {
-            if (at[1] != '.' || at[2] != '.' || rank + s->ellipsis_rank > BERTH_MAX_RANK)
-                return bad_equation(s->x);
-            for (int i = 0; i < s->ellipsis_rank; ++i) dims[rank++] = s->ellipsis[i];
-            at += 2;
-            continue;
-        }
-        if (!is_letter(*at) || !s->seen[(unsigned char)*at] || rank >= BERTH_MAX_RANK)
-            return bad_equation(s->x);
-        dims[rank++] = s->extents[(unsigned char)*at];
-    }
-    *out_rank = rank;
     return BERTH_OK;
 }
 
 berth_status berth_infer__einsum(berth_infer *x) {
     const char *equation = berth_attrs_string(x->module, &x->op->attrs, "equation", "");
     berth_dtype dtype = berth_infer__in(x, 0).dtype;
-    einsum_state s = {.x = x};
-    const char *at = equation;
+    int ranks[BERTH_EINSUM_MAX_OPERANDS];
+    if (x->op->input_count > BERTH_EINSUM_MAX_OPERANDS)
+        return berth_infer__fail(x, BERTH_UNSUPPORTED, "%u operands are more than %d",
+                                 x->op->input_count, BERTH_EINSUM_MAX_OPERANDS);
     for (uint32_t i = 0; i < x->op->input_count; ++i) {
-        berth_type in = berth_infer__in(x, i);
         BERTH_TRY(berth_infer__want_dtype(x, i, dtype));
-        if (in.rank < 0) {
+        ranks[i] = berth_infer__in(x, i).rank;
+        if (ranks[i] < 0) {
             berth_infer__set_unknown(x, 0, dtype, -1);
             return BERTH_OK;
         }
-        BERTH_TRY(einsum_term(&s, at, &in, &at));
-        if (i + 1 < x->op->input_count && *at++ != ',') return bad_equation(x);
     }
+    berth_einsum e;
+    int64_t extents[BERTH_EINSUM_MAX_LABELS] = {0};
     int64_t dims[BERTH_MAX_RANK];
-    int rank = 0;
-    if (*at == '-') {
-        BERTH_TRY(einsum_result(&s, at + 2, dims, &rank));
-    } else {  // implicit: "..." and then the letters used once, in alphabetical order
-        char implicit[3 + 128 + 1];
-        int length = 0;
-        if (*at) return bad_equation(x);
-        for (int i = 0; s.ellipsis_rank && i < 3; ++i) implicit[length++] = '.';
-        for (int c = 0; c < 128; ++c)
-            if (s.uses[c] == 1) implicit[length++] = (char)c;
-        implicit[length] = '\0';
-        BERTH_TRY(einsum_result(&s, implicit, dims, &rank));
-    }
-    berth_infer__set(x, 0, dtype, rank, dims);
+    int operands = (int)x->op->input_count;
+    if (!berth_einsum_parse(equation, operands, ranks, &e)) return bad_equation(x);
+    BERTH_TRY(einsum_extents(x, &e, extents));
+    for (int i = 0; i < e.ranks[operands]; ++i) dims[i] = extents[e.terms[operands][i]];
+    berth_infer__set(x, 0, dtype, e.ranks[operands], dims);
     return BERTH_OK;
 }
