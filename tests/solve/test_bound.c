@@ -126,6 +126,34 @@ Test(placement_bound, pricing_against_all_sets) {
     }
 }
 
+// A node that reads more values than a state has room for, each of another node: once it is decided
+// where it is, the others know nothing but that. With it a device would have to read what it does not
+// compute, 35 in all; without it each value computed there costs 1 + 1, so that 12 pay for six.
+Test(placement_bound, prices_a_node_of_many_values) {
+    enum { VALUES = 35, NODES = VALUES + 1, STATE_LIMIT = 2 * NODES + 2 };
+    berth_place_problem *p = placement_of_nodes(arena, NODES, VALUES, 2, INFINITY);
+    for (uint32_t v = 0; v < VALUES; ++v) {
+        p->time[v * p->kind_count] = 1;
+        p->transfer[v * p->kind_count] = 1;
+        p->edge_from[v] = v;
+        p->edge_to[v] = VALUES;
+    }
+    p->edge_count = VALUES;
+    berth_status status = berth_place_problem_finish(arena, p);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    const berth_place_nets *nets = berth_place__nets(arena, p, NULL, 0);
+    const berth_place_sorts *sorts = berth_place__sorts(arena, p);
+    uint32_t order[NODES];
+    cr_assert(berth_place__pricing_order(arena, nets, NULL, order));
+    berth_place_pricing *pricing =
+        berth_place__pricing(arena, p, nets, sorts, 0, order, STATE_LIMIT, NULL);
+    cr_assert_not_null(pricing);
+    double price[NODES];
+    for (uint32_t v = 0; v < NODES; ++v) price[v] = v < VALUES ? 3 : 0;
+    bool has[NODES];
+    cr_assert_eq(berth_place__price(pricing, price, 12, 0, has), 18);
+}
+
 // ------------------------------------------------------------------------------------------------
 // the bundle method
 
@@ -166,17 +194,21 @@ static berth_status run_bound(void *user) {
 }
 
 // The bound when the best placement so far has the value.
-static double bound_below(const berth_place_problem *p, double value) {
+static double bound_within(const berth_place_problem *p, double value, uint64_t nodes) {
     berth_place_options options = {.objective = BERTH_PLACE_THROUGHPUT};
     bound_call call = {{.problem = p,
                         .options = &options,
                         .arena = arena,
                         .best_value = value,
                         .strategy = "bound",
-                        .node_limit = 4000}};
+                        .node_limit = nodes}};
     berth_status status = berth_arena_try(arena, run_bound, &call);
     cr_assert_null(status, "%s", berth_status_message(status));
     return call.search.lower_bound;
+}
+
+static double bound_below(const berth_place_problem *p, double value) {
+    return bound_within(p, value, 4000);
 }
 
 ParameterizedTestParameters(placement_bound, is_below_the_optimum) {
@@ -229,4 +261,29 @@ Test(placement_bound, counts_whole_items) {
     cr_assert_null(status, "%s", berth_status_message(status));
     cr_assert_float_eq(bound_below(p, 15), 15, 1e-6);
     cr_assert_float_eq(bound_below(p, 20), 15, 1e-3);
+}
+
+// Chains of operations of which each sends a value to one node on the processor, as the layers of a
+// network send the gradients of what all share. Each of the twelve values leaves an accelerator, so
+// that the accelerators' loads are 12 * (10 + 1) together at the least, however chains are cut.
+Test(placement_bound, sees_values_that_all_send_to_one_node) {
+    enum { CHAINS = 12, LENGTH = 10, NODES = CHAINS * LENGTH + 1, ACCELERATORS = 4 };
+    berth_place_problem *p =
+        placement_of_nodes(arena, NODES, CHAINS * LENGTH, ACCELERATORS, INFINITY);
+    p->pin = berth_arena_new_array(arena, uint32_t, NODES);
+    for (uint32_t v = 0; v < NODES; ++v) {
+        bool last = v % LENGTH == LENGTH - 1;
+        p->pin[v] = BERTH_PLACE_NONE;
+        p->time[v * p->kind_count] = 1;
+        p->time[v * p->kind_count + 1] = INFINITY;
+        p->transfer[v * p->kind_count] = last ? 1 : 0.4;
+        if (v + 1 == NODES) continue;
+        p->edge_from[p->edge_count] = v;
+        p->edge_to[p->edge_count++] = last ? NODES - 1 : v + 1;
+    }
+    p->pin[NODES - 1] = ACCELERATORS;
+    p->time[(NODES - 1) * p->kind_count + 1] = 0;
+    berth_status status = berth_place_problem_finish(arena, p);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    cr_assert_geq(bound_within(p, 40, 200000), 33 * 0.99);
 }

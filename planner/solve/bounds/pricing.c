@@ -9,7 +9,9 @@ enum {
     OPEN_LIMIT = 30,
     LEVEL_STATE_LIMIT = 3000,
     LEAST_LEVEL_STATES = 2,  // an item that is here, or not
-    TABLE_SIZE = 1 << 13
+    TABLE_SIZE = 1 << 13,
+    DECISION = 10,  // on an item in a state: as much work as so many keys
+    KEYS_PER_NODE = 192
 };
 
 // What a decision on a level's item does to a state.
@@ -43,7 +45,8 @@ struct berth_place_pricing {
 // ------------------------------------------------------------------------------------------------
 // states
 
-// Of each open net two bits: pins here, pins elsewhere.
+// Of each open net two bits: pins here, pins elsewhere. Nets that an item opens together share them
+// until their second pins.
 typedef struct builder {
     const berth_place_problem *problem;
     const berth_place_nets *nets;
@@ -53,12 +56,16 @@ typedef struct builder {
     uint32_t *left;        // [nets]
     bool *dropped;         // [nets] costs nothing (more): too many are open, or free for the kind
     uint32_t *slot;        // [nets] place in the key while open
-    uint32_t *open;        // [OPEN_LIMIT] net in each slot, or BERTH_PLACE_NONE
+    uint32_t *came_from;   // [nets] slot that it leaves with this level's item; else its own
+    uint32_t *sharing;     // [OPEN_LIMIT] nets that have the slot; 0 = free
+    double *slot_cost;     // [OPEN_LIMIT] of those nets
+    uint64_t vacated;      // bits of slots that have no net from the next level on
     uint64_t *keys[2];     // [LEVEL_STATE_LIMIT] of this level and the next
     uint32_t count[2];
     uint32_t *table;   // [TABLE_SIZE] of keys[1]: index; where `stamps` says so
     uint32_t *stamps;  // [TABLE_SIZE]
     uint32_t stamp;
+    uint64_t work;         // keys looked up, not yet counted in the budget
     uint32_t *renumbered;  // [LEVEL_STATE_LIMIT]
     BERTH_VEC(transition) here;
     BERTH_VEC(transition) elsewhere;
@@ -72,17 +79,18 @@ static double net_cost(const builder *b, uint32_t net) {
 // the item lose their bits.
 static uint64_t decide(const builder *b, uint32_t item, uint64_t key, bool here, double *out_cost) {
     const berth_place_nets *nets = b->nets;
+    uint64_t old = key;
     *out_cost = 0;
     for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
         uint32_t net = nets->inets[e];
         if (b->dropped[net]) continue;
-        uint64_t both = (uint64_t)3 << (2 * b->slot[net]);
-        uint64_t before = key & both;
-        key |= (uint64_t)(here ? 1 : 2) << (2 * b->slot[net]);
-        if (before != both && (key & both) == both) *out_cost += net_cost(b, net);
-        if (b->left[net] == 0) key &= ~both;
+        uint32_t slot = b->slot[net];
+        uint64_t before = old >> (2 * b->came_from[net]) & 3;
+        uint64_t after = before | (here ? 1 : 2);
+        if (before != 3 && after == 3) *out_cost += net_cost(b, net);
+        key = (key & ~((uint64_t)3 << (2 * slot))) | after << (2 * slot);
     }
-    return key;
+    return key & ~b->vacated;
 }
 
 static void forget_keys(builder *b) {
@@ -92,6 +100,7 @@ static void forget_keys(builder *b) {
 
 // The state of the next level with that key, or BERTH_PLACE_NONE when there are too many.
 static uint32_t find_key(builder *b, uint64_t key) {
+    b->work++;
     uint32_t at = (uint32_t)(key * 0x9E3779B97F4A7C15u >> 40) % TABLE_SIZE;
     for (; b->stamps[at] == b->stamp; at = (at + 1) % TABLE_SIZE)
         if (b->keys[1][b->table[at]] == key) return b->table[at];
@@ -109,42 +118,100 @@ static void swap_keys(builder *b) {
     b->count[0] = b->count[1];
 }
 
-// Opens the item's nets; those for which there is no slot are left out.
+static void take_slot(builder *b, uint32_t net, uint32_t slot) {
+    b->slot[net] = slot;
+    b->sharing[slot]++;
+    b->slot_cost[slot] += net_cost(b, net);
+}
+
+static void leave_slot(builder *b, uint32_t net) {
+    uint32_t slot = b->slot[net];
+    b->slot_cost[slot] -= net_cost(b, net);
+    if (--b->sharing[slot] == 0) b->slot_cost[slot] = 0;
+}
+
+// A slot that neither a net has nor the states say anything of; OPEN_LIMIT when there is none.
+static uint32_t free_slot(const builder *b) {
+    uint32_t slot = 0;
+    while (slot < OPEN_LIMIT && b->sharing[slot] != 0) ++slot;
+    return slot;
+}
+
+// Opens the item's nets, and gives those that were opened together with others a slot of their own.
+// Where there is no slot, nets are left out.
 static void open_nets(builder *b, uint32_t item) {
     const berth_place_nets *nets = b->nets;
+    uint32_t shared = OPEN_LIMIT;  // of those that the item opens
     for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
         uint32_t net = nets->inets[e];
-        bool first = b->left[net] == nets->pin_start[net + 1] - nets->pin_start[net];
-        b->left[net]--;
-        if (!first || b->dropped[net]) continue;
-        uint32_t slot = 0;
-        while (slot < OPEN_LIMIT && b->open[slot] != BERTH_PLACE_NONE) ++slot;
-        if (slot == OPEN_LIMIT) {
-            b->dropped[net] = true;
+        uint32_t pins = nets->pin_start[net + 1] - nets->pin_start[net];
+        uint32_t placed = pins - b->left[net]--;
+        if (b->dropped[net] || (placed > 0 && b->sharing[b->slot[net]] == 1)) continue;
+        uint32_t slot = placed == 0 && shared != OPEN_LIMIT ? shared : free_slot(b);
+        if (placed == 0) shared = slot;
+        if (placed > 0) leave_slot(b, net);
+        b->dropped[net] = slot == OPEN_LIMIT;
+        if (b->dropped[net]) {
+            b->slot[net] = OPEN_LIMIT;
             continue;
         }
-        b->slot[net] = slot;
-        b->open[slot] = net;
+        b->came_from[net] = placed > 0 ? b->slot[net] : slot;
+        take_slot(b, net, slot);
+    }
+    b->vacated = 0;
+    for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
+        uint32_t net = nets->inets[e];
+        if (!b->dropped[net] && b->left[net] == 0) b->vacated |= (uint64_t)3 << (2 * b->slot[net]);
     }
 }
 
-static void close_nets(builder *b) {
-    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot)
-        if (b->open[slot] != BERTH_PLACE_NONE && b->left[b->open[slot]] == 0)
-            b->open[slot] = BERTH_PLACE_NONE;
+static void close_nets(builder *b, uint32_t item) {
+    const berth_place_nets *nets = b->nets;
+    for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
+        uint32_t net = nets->inets[e];
+        if (b->dropped[net]) continue;
+        b->came_from[net] = b->slot[net];
+        if (b->left[net] > 0) continue;
+        leave_slot(b, net);
+        b->slot[net] = OPEN_LIMIT;
+    }
 }
 
-// Leaves out the cheapest open net from here on: states that differ in it only become one. What it
-// has cost stays paid, so loads are still not more than the true ones. False when none is open.
-static bool drop_cheapest(builder *b, uint32_t level_start) {
+// How many states there would be without the net of that slot.
+static uint32_t count_without(builder *b, uint32_t slot) {
+    forget_keys(b);
+    for (uint32_t s = 0; s < b->count[0]; ++s)
+        (void)find_key(b, b->keys[0][s] & ~((uint64_t)3 << (2 * slot)));
+    return b->count[1];
+}
+
+// The slot with nets that cost least for the states that they make; OPEN_LIMIT when none is open.
+static uint32_t cheapest_slot(builder *b) {
     uint32_t best = OPEN_LIMIT;
-    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot)
-        if (b->open[slot] != BERTH_PLACE_NONE &&
-            (best == OPEN_LIMIT || net_cost(b, b->open[slot]) < net_cost(b, b->open[best])))
-            best = slot;
+    double best_price = INFINITY;
+    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot) {
+        if (b->sharing[slot] == 0) continue;
+        double fewer = log((double)b->count[0] / count_without(b, slot));
+        double price = b->slot_cost[slot] / fmax(fewer, 1e-9);
+        if (best != OPEN_LIMIT && price >= best_price) continue;
+        best = slot;
+        best_price = price;
+    }
+    return best;
+}
+
+// Leaves out the nets of that slot from here on: states that differ in it only become one. What they
+// have cost stays paid, so loads are still not more than the true ones. False when none is open.
+static bool drop_cheapest(builder *b, uint32_t level_start) {
+    uint32_t best = cheapest_slot(b);
     if (best == OPEN_LIMIT) return false;
-    b->dropped[b->open[best]] = true;
-    b->open[best] = BERTH_PLACE_NONE;
+    for (uint32_t t = 0; t < b->nets->net_count; ++t) {
+        if (b->slot[t] == OPEN_LIMIT) continue;
+        b->dropped[t] = b->dropped[t] || b->slot[t] == best;
+        if (b->came_from[t] == best) b->came_from[t] = b->slot[t];  // where nothing is known yet
+    }
+    b->sharing[best] = 0;
+    b->slot_cost[best] = 0;
     forget_keys(b);
     for (uint32_t s = 0; s < b->count[0]; ++s)
         b->renumbered[s] = find_key(b, b->keys[0][s] & ~((uint64_t)3 << (2 * best)));
@@ -197,8 +264,10 @@ static bool build_levels(berth_arena *arena, builder *b, berth_place_pricing *pr
     for (uint32_t t = 0; t < b->nets->net_count; ++t) {
         b->left[t] = b->nets->pin_start[t + 1] - b->nets->pin_start[t];
         b->dropped[t] = !(net_cost(b, t) > 0);
+        b->slot[t] = OPEN_LIMIT;
     }
-    for (uint32_t slot = 0; slot < OPEN_LIMIT; ++slot) b->open[slot] = BERTH_PLACE_NONE;
+    memset(b->sharing, 0, OPEN_LIMIT * sizeof(*b->sharing));
+    memset(b->slot_cost, 0, OPEN_LIMIT * sizeof(*b->slot_cost));
     b->count[0] = 1;
     b->keys[0][0] = 0;
     uint32_t before = 0;  // where the transitions to this level begin
@@ -209,9 +278,11 @@ static bool build_levels(berth_arena *arena, builder *b, berth_place_pricing *pr
             if (!drop_cheapest(b, before)) return false;
         pricing->state_start[level + 1] = pricing->state_start[level] + b->count[0];
         if (pricing->state_start[level + 1] > state_limit) return false;
-        if (search && berth_place_spent(search, 1 + b->count[0] / 16)) return false;
+        b->work += (uint64_t)DECISION * b->count[0];
+        if (search && berth_place_spent(search, 1 + b->work / KEYS_PER_NODE)) return false;
+        b->work = 0;
         before = pricing->state_start[level];
-        close_nets(b);
+        close_nets(b, item);
         swap_keys(b);
     }
     pricing->state_start[n + 1] = pricing->state_start[n] + b->count[0];
@@ -228,7 +299,9 @@ static builder make_builder(berth_arena *arena, const berth_place_problem *probl
     b.left = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
     b.dropped = berth_arena_new_array(arena, bool, (size_t)nets->net_count + 1);
     b.slot = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
-    b.open = berth_arena_new_array(arena, uint32_t, OPEN_LIMIT);
+    b.came_from = berth_arena_new_array(arena, uint32_t, (size_t)nets->net_count + 1);
+    b.sharing = berth_arena_new_array(arena, uint32_t, OPEN_LIMIT);
+    b.slot_cost = berth_arena_new_array(arena, double, OPEN_LIMIT);
     b.table = berth_arena_new_array(arena, uint32_t, TABLE_SIZE);
     b.stamps = berth_arena_new_array(arena, uint32_t, TABLE_SIZE);
     b.renumbered = berth_arena_new_array(arena, uint32_t, LEVEL_STATE_LIMIT);

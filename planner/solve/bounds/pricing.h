@@ -15,7 +15,8 @@
 typedef struct berth_place_pricing berth_place_pricing;
 
 // An order of the items in which few nets are open: the best of several, each started from another
-// item and then greedy.
+// item and then greedy, with none, one, or some of the items of most nets before all others. (Of an
+// item that is decided on first, all nets know the one thing that it says, however many they are.)
 //   search:    (optional) its budget is used; when it is spent, false, and the order may be of no
 //   use out_order: [item_count] complexity: O(pins log pins) for each
 BERTH_MUST_USE bool berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets,

@@ -4,6 +4,8 @@
 
 #include "planner/solve/bounds/pricing.h"
 
+enum { MOST_HUBS = 6 };
+
 // An item with what it would open when it was pushed; out of date where `opened` says otherwise.
 typedef struct entry {
     int opened;
@@ -13,7 +15,10 @@ typedef struct entry {
 
 typedef struct ordering {
     const berth_place_nets *nets;
-    uint32_t *left;         // [nets] pins not placed yet
+    const uint32_t *hubs;   // [item_count] items of many nets first
+    uint32_t hub_count;     // so many of them come first
+    uint32_t *size;         // [nets] pins that are not hubs
+    uint32_t *left;         // [nets] those of them not placed yet
     int *opened;            // [items] nets that the item would open, less those that it would close
     bool *placed;           // [items]
     BERTH_VEC(entry) heap;  // of items near to placed ones
@@ -79,7 +84,8 @@ static void place(ordering *o, uint32_t item) {
     o->placed[item] = true;
     for (uint32_t e = nets->inet_start[item]; e < nets->inet_start[item + 1]; ++e) {
         uint32_t net = nets->inets[e];
-        bool first = o->left[net] == nets->pin_start[net + 1] - nets->pin_start[net];
+        if (o->size[net] < 2) continue;
+        bool first = o->left[net] == o->size[net];
         o->left[net]--;
         if (first) change_pins(o, net);              // it is open now
         if (o->left[net] == 1) change_pins(o, net);  // the last one closes it
@@ -90,24 +96,34 @@ static void place(ordering *o, uint32_t item) {
 static void begin(ordering *o) {
     const berth_place_nets *nets = o->nets;
     uint32_t n = nets->item_count;
-    for (uint32_t t = 0; t < nets->net_count; ++t)
-        o->left[t] = nets->pin_start[t + 1] - nets->pin_start[t];
-    for (uint32_t i = 0; i < n; ++i)
-        o->opened[i] = (int)(nets->inet_start[i + 1] - nets->inet_start[i]);
     memset(o->placed, 0, n * sizeof(*o->placed));
+    memset(o->opened, 0, n * sizeof(*o->opened));
+    for (uint32_t i = 0; i < o->hub_count; ++i) {
+        o->order[i] = o->hubs[i];
+        o->placed[o->hubs[i]] = true;
+    }
+    for (uint32_t t = 0; t < nets->net_count; ++t) {
+        uint32_t size = 0;
+        for (uint32_t p = nets->pin_start[t]; p < nets->pin_start[t + 1]; ++p)
+            size += !o->placed[nets->pins[p]];
+        o->size[t] = o->left[t] = size;
+        if (size < 2) continue;
+        for (uint32_t p = nets->pin_start[t]; p < nets->pin_start[t + 1]; ++p)
+            o->opened[nets->pins[p]]++;
+    }
     o->heap.count = 0;
     o->work += n + nets->net_count;
 }
 
-// Returns the sum over positions of 3^(open nets): about the number of states.
+// Returns the sum over positions of 2^hubs 3^(open nets): about the number of states.
 static double order_from(ordering *o, uint32_t start, double give_up) {
     uint32_t n = o->nets->item_count;
     double sum = 0;
     int open = 0;
     uint32_t unseen = 0;
     begin(o);
-    for (uint32_t position = 0; position < n && sum < give_up; ++position) {
-        uint32_t item = position == 0 ? start : choose_next(o);
+    for (uint32_t position = o->hub_count; position < n && sum < give_up; ++position) {
+        uint32_t item = position == o->hub_count && !o->placed[start] ? start : choose_next(o);
         if (item == BERTH_PLACE_NONE) {
             while (o->placed[unseen]) ++unseen;
             item = unseen;
@@ -115,9 +131,27 @@ static double order_from(ordering *o, uint32_t start, double give_up) {
         open += o->opened[item];
         place(o, item);
         o->order[position] = item;
-        sum += exp2(fmin(log2(3) * open, 1000));
+        sum += exp2(fmin(log2(3) * open + o->hub_count, 1000));
     }
     return sum;
+}
+
+// Items of many nets, those of the most first. Returns how many are worth being hubs.
+static uint32_t list_hubs(const berth_place_nets *nets, uint32_t *out_hubs) {
+    enum { LEAST_NETS = 6 };
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < nets->item_count; ++i) {
+        uint32_t own = nets->inet_start[i + 1] - nets->inet_start[i];
+        if (own < LEAST_NETS) continue;
+        uint32_t at = count < MOST_HUBS ? count++ : MOST_HUBS;
+        for (; at > 0; --at) {
+            uint32_t other = out_hubs[at - 1];
+            if (nets->inet_start[other + 1] - nets->inet_start[other] >= own) break;
+            if (at < MOST_HUBS) out_hubs[at] = other;
+        }
+        if (at < MOST_HUBS) out_hubs[at] = i;
+    }
+    return count;
 }
 
 bool berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets,
@@ -128,13 +162,18 @@ bool berth_place__pricing_order(berth_arena *arena, const berth_place_nets *nets
     o.left = berth_arena_new_array(o.arena, uint32_t, (size_t)nets->net_count + 1);
     o.opened = berth_arena_new_array(o.arena, int, (size_t)n + 1);
     o.placed = berth_arena_new_array(o.arena, bool, (size_t)n + 1);
+    o.size = berth_arena_new_array(o.arena, uint32_t, (size_t)nets->net_count + 1);
+    uint32_t hub_items[MOST_HUBS];
+    uint32_t hubs = list_hubs(nets, hub_items);
+    o.hubs = hub_items;
     o.order = berth_arena_new_array(o.arena, uint32_t, (size_t)n + 1);
     double best = INFINITY;
     uint64_t work = 0;
     bool stopped = false;
     for (uint32_t i = 0; i < MOST && work < WORK && !stopped; ++i) {
         // Starts spread over all items, however many of them there is time for.
-        uint32_t start = (uint32_t)((double)n * fmod(i * 0.6180339887498949, 1));
+        uint32_t start = (uint32_t)((double)n * fmod(i / (hubs + 1) * 0.6180339887498949, 1));
+        o.hub_count = i % (hubs + 1);
         double sum = order_from(&o, start, best);
         stopped = search && berth_place_spent(search, 1 + o.work / WORK_PER_NODE);
         work += o.work;

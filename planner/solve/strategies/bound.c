@@ -16,6 +16,8 @@ enum {
     FIRST_CELLS = 12 * 1000 * 1000,
     MOST_CELLS = 24 * 1000 * 1000,  // 8 bytes each
     CELLS_PER_NODE = 600,
+    FIRST_GRAIN = 64,  // of the prices' sum, for each item
+    FINEST_GRAIN = 100 * 1000,
     LOOKS = 32,  // a state costs as much as so many cells besides its own
     ITEM_LIMIT = 20000,
     LEAST_MOST = 200,     // what each state must have cells for
@@ -31,6 +33,7 @@ typedef struct bound_run {
     const berth_place_nets *nets;
     const berth_place_sorts *sorts;
     berth_place_pricing **pricing;  // [sorts]
+    uint32_t *order;                // [items] as the pricing decides on them
     uint32_t *by_states;            // [sorts] those with few states first
     uint32_t *sums;                 // [sorts] most that a device of the sort can have
     bool **has;                     // [sorts][items]
@@ -40,6 +43,7 @@ typedef struct bound_run {
     double *piece;  // [items]
     double total;   // of whole
     double limit;
+    double grain;    // most that whole-number prices sum up to at the moment
     uint32_t cells;  // of the finest pricing at the moment
     uint64_t random;
     bool refuted;  // no placement keeps the limit
@@ -73,8 +77,8 @@ static bool prepare_pricing(bound_run *run) {
     const berth_place_problem *problem = run->search->problem;
     uint32_t sorts = run->sorts->count;
     size_t items = run->nets->item_count;
-    uint32_t *order = berth_arena_new_array(run->arena, uint32_t, items + 1);
-    if (!berth_place__pricing_order(run->arena, run->nets, run->search, order)) return false;
+    run->order = berth_arena_new_array(run->arena, uint32_t, items + 1);
+    if (!berth_place__pricing_order(run->arena, run->nets, run->search, run->order)) return false;
     run->pricing = berth_arena_new_array(run->arena, berth_place_pricing *, (size_t)sorts + 1);
     run->by_states = berth_arena_new_array(run->arena, uint32_t, (size_t)sorts + 1);
     run->sums = berth_arena_new_array(run->arena, uint32_t, (size_t)sorts + 1);
@@ -82,8 +86,8 @@ static bool prepare_pricing(bound_run *run) {
     run->whole = berth_arena_new_array(run->arena, double, items + 1);
     run->piece = berth_arena_new_array(run->arena, double, items + 1);
     for (uint32_t q = 0; q < sorts; ++q) {
-        run->pricing[q] = berth_place__pricing(run->arena, problem, run->nets, run->sorts, q, order,
-                                               STATE_LIMIT / sorts, run->search);
+        run->pricing[q] = berth_place__pricing(run->arena, problem, run->nets, run->sorts, q,
+                                               run->order, STATE_LIMIT / sorts, run->search);
         if (!run->pricing[q]) return false;
         run->has[q] = berth_arena_new_array(run->arena, bool, items + 1);
         uint32_t states = berth_place__pricing_states(run->pricing[q]);
@@ -101,12 +105,13 @@ static bool prepare_pricing(bound_run *run) {
 // ------------------------------------------------------------------------------------------------
 // one set of prices
 
-// Whole-number prices, as fine as the cells allow; the bundle's become the same.
+// Whole-number prices, as fine as the cells allow; the bundle's become the same. What one item is
+// rounded up the next ones in the order are rounded down: sets of items that follow each other, as
+// most sets with little to send are, have their sums within 1 of the exact ones.
 static void round_prices(bound_run *run) {
-    enum { FINEST = 100 * 1000 };
     double *prices = berth_place__bundle_prices(run->bundle);
     uint32_t items = run->nets->item_count;
-    double scale = FINEST;
+    double scale = run->grain;
     uint32_t states = 0;
     for (uint32_t q = 0; q < run->sorts->count; ++q)
         states += berth_place__pricing_states(run->pricing[q]);
@@ -115,12 +120,14 @@ static void round_prices(bound_run *run) {
         double most = fmax(run->cells / states, LEAST_MOST) - 2;
         scale = fmin(scale, most / (1.05 * share + 1e-12));
     }
+    run->random = run->random * 6364136223846793005u + 1442695040888963407u;
+    double sum = (double)(run->random >> 40) * 0x1p-24;
     run->total = 0;
     for (uint32_t i = 0; i < items; ++i) {
-        run->random = run->random * 6364136223846793005u + 1442695040888963407u;
-        double up = (double)(run->random >> 40) * 0x1p-24;
-        run->whole[i] = floor(prices[i] * scale + up);
-        run->total += run->whole[i];
+        double before = floor(sum);
+        sum += prices[run->order[i]] * scale;
+        run->whole[run->order[i]] = floor(sum) - before;
+        run->total += run->whole[run->order[i]];
     }
     if (!(run->total > 0)) run->whole[0] = run->total = 1;
     for (uint32_t i = 0; i < items; ++i) prices[i] = run->whole[i] / run->total;
@@ -183,6 +190,23 @@ static double price_all(bound_run *run) {
 
 // ------------------------------------------------------------------------------------------------
 
+static void look_roughly(bound_run *run) {
+    run->cells = FIRST_CELLS;
+    run->grain = fmin((double)FIRST_GRAIN * run->nets->item_count, FINEST_GRAIN);
+}
+
+// Finer prices from now on; false when there are none.
+static bool look_closer(bound_run *run) {
+    enum { FACTOR = 4 };
+    bool grain_rules = run->total > 0.9 * run->grain;  // not the cells
+    if (grain_rules ? run->grain == FINEST_GRAIN : run->cells == MOST_CELLS) return false;
+    if (grain_rules)
+        run->grain = fmin(run->grain * FACTOR, FINEST_GRAIN);
+    else
+        run->cells = run->cells * FACTOR < MOST_CELLS ? run->cells * FACTOR : MOST_CELLS;
+    return true;
+}
+
 // Looks for prices that refute the limit, with up to so many nodes. Raises the bound on the way.
 static void refute(bound_run *run, uint64_t nodes) {
     enum { PATIENCE = 40 };
@@ -204,8 +228,7 @@ static void refute(bound_run *run, uint64_t nodes) {
         }
         if (++stuck < PATIENCE && hope > 1e-5) continue;
         stuck = 0;
-        if (run->cells == MOST_CELLS) return;
-        run->cells = run->cells * 4 < MOST_CELLS ? run->cells * 4 : MOST_CELLS;
+        if (!look_closer(run)) return;
         berth_place__bundle_widen(run->bundle);
     }
 }
@@ -227,7 +250,6 @@ static void bisect(bound_run *run) {
         search->finished = failed - search->lower_bound < 1e-5 * failed;
         if (search->finished) return;
         run->limit = (search->lower_bound + failed) / 2;
-        run->cells = FIRST_CELLS;
         berth_place__bundle_restart(run->bundle, run->proof);
     }
 }
@@ -240,7 +262,6 @@ static bool applies(const berth_place_problem *problem, const berth_place_option
 static berth_status run(berth_place_search *search) {
     bound_run run = {.search = search, .arena = berth_arena_create_child(search->arena)};
     run.limit = search->best_value * (1 - BERTH_PLACE_EQUAL / 4);
-    run.cells = FIRST_CELLS;
     run.sorts = berth_place__sorts(run.arena, search->problem);
     reduce(&run);
     double weight[BERTH_PLACE_DEVICE_LIMIT];
@@ -254,6 +275,7 @@ static berth_status run(berth_place_search *search) {
         for (uint32_t i = 0; i < items; ++i) share[i] /= bound;
         run.proof = share;
         if (prepare_pricing(&run)) {
+            look_roughly(&run);
             run.bundle = berth_place__bundle(run.arena, items, share);
             bisect(&run);
         }
