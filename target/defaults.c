@@ -172,9 +172,9 @@ static int64_t cuda_local_bytes(const char *arch, int64_t usual) {
     static const struct {
         char arch[7];
         uint8_t kib;
-    } most[] = {{"sm_70", 96},   {"sm_72", 96},  {"sm_75", 64},  {"sm_80", 163},  {"sm_86", 99},
-                {"sm_87", 163},  {"sm_89", 99},  {"sm_90", 227}, {"sm_100", 227}, {"sm_103", 227},
-                {"sm_110", 227}, {"sm_120", 99}, {"sm_121", 99}};
+    } most[] = {{"sm_70", 96},   {"sm_72", 96},   {"sm_75", 64},  {"sm_80", 163},  {"sm_86", 99},
+                {"sm_87", 163},  {"sm_89", 99},   {"sm_90", 227}, {"sm_90a", 227}, {"sm_100", 227},
+                {"sm_103", 227}, {"sm_110", 227}, {"sm_120", 99}, {"sm_121", 99}};
     for (size_t i = 0; arch && i < sizeof(most) / sizeof(*most); ++i)
         if (strcmp(arch, most[i].arch) == 0) return (int64_t)most[i].kib << 10;
     return usual;

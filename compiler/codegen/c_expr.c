@@ -150,7 +150,8 @@ static bool lane_step(berth_c_printer *p, berth_buf buf, const berth_expr *indic
 
 static const char *lane_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
                                int count, int lane) {
-    return berth_c_linear(p, lane_access(p, buf, indices, count, lane));
+    const char *text = berth_c_linear(p, lane_access(p, buf, indices, count, lane));
+    return p->language->place ? p->language->place(p, buf, text) : text;
 }
 
 const char *berth_c_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices,

@@ -202,6 +202,7 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
             berth_c_line(p, "%s", p->language->barrier);
         else
             berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "a barrier"));
+        if (p->language->after_barrier) p->language->after_barrier(p);
         break;
     case BERTH_STMT_CALL: berth_c_call(p, id); break;
     case BERTH_STMT_NONE: break;

@@ -63,12 +63,16 @@ typedef struct berth_c_language {
     const char *(*fragment)(berth_c_printer *p, berth_expr load);
     // (optional) Prints a store as a copy that goes on by itself until a barrier; false: it is none.
     bool (*copy_async)(berth_c_printer *p, berth_stmt store);
+    // (optional) Where an element offset of a buffer really lies. What lies beside each other within 16 bytes stays so.
+    const char *(*place)(berth_c_printer *p, berth_buf buf, const char *offset);
     bool half_vectors;     // vector_load and vector_store convert f16 and bf16
     bool half_bits;        // f16 and bf16 are stored as integers
     bool needs_alignment;  // they look at access_alignment
     const char *barrier;   // statement text; NULL = unsupported
     // (optional) Prints what is in front of it where the nest has `pending` barriers (ir/tensor/copies.h).
     void (*before_barrier)(berth_c_printer *p, int pending);
+    // (optional) Prints what is behind it.
+    void (*after_barrier)(berth_c_printer *p);
     uint32_t
         stack_limit_bytes;  // private buffers of a nest beyond it go to scratch; 0 = no scratch
 } berth_c_language;
@@ -111,10 +115,12 @@ struct berth_c_printer {
     bool intrinsics[BERTH_INTRINSIC_END];  // used
     bool *is_fragment;                     // by variable: a let printed by language->fragment
     bool copies_async;                     // the nest has such copies
-    berth_stmt nest;                       // being printed
-    berth_kernel_source *kernel;           // of the nest: languages with work-groups set its grid
-    bool marks_numbers;                    // the text is a template (codegen/template.h)
-    berth_status status;                   // first error
+    bool *
+        is_swizzled;  // by buffer: the nest's units read it where it lies; NULL = none (cuda_groups.h)
+    berth_stmt nest;              // being printed
+    berth_kernel_source *kernel;  // of the nest: languages with work-groups set its grid
+    bool marks_numbers;           // the text is a template (codegen/template.h)
+    berth_status status;          // first error
     int64_t
         access_alignment;  // where the language needs it: elements that divide the offset of the vector access being printed
 };

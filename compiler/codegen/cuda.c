@@ -5,6 +5,7 @@
 #include "compiler/codegen/c_groups.h"
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/codegen/cuda_fragments.h"
+#include "compiler/codegen/cuda_groups.h"
 #include "compiler/codegen/kernel_facts.h"
 #include "ir/tensor/copies.h"
 
@@ -70,7 +71,7 @@ static const char *block_index(berth_c_printer *p, const berth_kernel_source *sh
 static const char shared_line[] = "BERTH_SHARED;";
 static const char shared_macro[] =
     "#ifndef BERTH_SHARED\n"
-    "#define BERTH_SHARED extern __shared__ __align__(16) unsigned char berth_shared[]\n"
+    "#define BERTH_SHARED extern __shared__ __align__(1024) unsigned char berth_shared[]\n"
     "#endif\n";
 
 // Shared memory that the launch gives; 0: all is declared.
@@ -96,6 +97,8 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     uint32_t threads = flat ? words.flat_group_size
                             : shape.group_size[0] * shape.group_size[1] * shape.group_size[2];
     p->copies_async = berth_tfn_has_pending(p->fn, p->nest);
+    berth_cuda_groups_open(p);
+    if (p->is_swizzled) words.local = "__shared__ __align__(1024) ";
     if (launched_bytes(p) > 0) words.launched = shared_line;
     words.kernel =
         berth_arena_printf(p->arena, "extern \"C\" __global__ void __launch_bounds__(%u)", threads);
@@ -160,9 +163,20 @@ static bool is_aligned(const berth_c_printer *p, berth_buf buf, int lanes) {
     return p->access_alignment * bytes % wanted == 0;
 }
 
+// What units read where it lies is accessed by up to 16 bytes that stay together.
+static void check_place(berth_c_printer *p, berth_buf buf, int lanes) {
+    int64_t bytes = (int64_t)berth_dtype_size_bytes(p->fn->bufs.data[buf].dtype) * lanes;
+    if (p->is_swizzled && p->is_swizzled[buf] && (bytes > 16 || !is_aligned(p, buf, lanes)))
+        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED,
+                                          "an access of %lld bytes, not at a multiple of as many, "
+                                          "to what matrix units read where it lies",
+                                          (long long)bytes));
+}
+
 static const char *vector_load(berth_c_printer *p, berth_buf buf, const char *offset, int lanes) {
     berth_dtype dtype = p->fn->bufs.data[buf].dtype;
     const char *half = half_name(p, buf);
+    check_place(p, buf, lanes);
     const char *type = half ? berth_arena_printf(p->arena, "berth_vec<uint16_t, %d>", lanes)
                             : berth_c_value_type(p, dtype, lanes);
     const char *text =
@@ -177,6 +191,7 @@ static void vector_store(berth_c_printer *p, berth_buf buf, const char *offset, 
                          const char *value) {
     berth_dtype dtype = p->fn->bufs.data[buf].dtype;
     const char *half = half_name(p, buf);
+    check_place(p, buf, lanes);
     const char *type = half ? berth_arena_printf(p->arena, "berth_vec<uint16_t, %d>", lanes)
                             : berth_c_value_type(p, dtype, lanes);
     if (half) value = berth_arena_printf(p->arena, "berth_to_%sx%d(%s)", half, lanes, value);
@@ -250,7 +265,9 @@ static bool copy_async(berth_c_printer *p, berth_stmt id) {
 }
 
 static void wait_for_copies(berth_c_printer *p, int pending) {
+    berth_cuda_groups_before_barrier(p);
     berth_c_line(p, "berth_copies_wait<%d>();", pending);
+    if (p->is_swizzled) berth_c_line(p, "berth_units_see();");
 }
 
 #define LANGUAGE(index, bits)                                                                      \
@@ -264,7 +281,8 @@ static void wait_for_copies(berth_c_printer *p, int pending) {
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .half_vectors = true,        \
         .half_bits = true, .needs_alignment = true, .barrier = "__syncthreads();",                 \
         .fragment = berth_cuda_fragment, .copy_async = copy_async,                                 \
-        .before_barrier = wait_for_copies,                                                         \
+        .before_barrier = wait_for_copies, .after_barrier = berth_cuda_groups_after_barrier,       \
+        .place = berth_cuda_groups_place,                                                          \
     }
 static const berth_c_language narrow = LANGUAGE("int", 32);
 static const berth_c_language wide = LANGUAGE("long", 64);
@@ -290,6 +308,7 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
 static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
     berth_strbuf text = berth_strbuf_make(job->arena);
     if (!job->foreign) berth_cuda_preamble(&text);
+    if (!job->foreign) berth_cuda_groups_preamble(&text, job);
     for (uint32_t i = 0; i < job->count; ++i) berth_strbuf_add(&text, job->units[i].code->source);
     *out_bytes = (berth_codegen_bytes){
         .data = berth_strbuf_text(&text), .size_bytes = text.length + 1, .options = ""};

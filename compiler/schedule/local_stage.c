@@ -242,14 +242,17 @@ void berth_local__steps(berth_local_plan *p, const berth_local_steps *s) {
     berth_expr at = berth_local__ref(p, step), stages = berth_tfn_index(fn, s->stages);
     berth_expr next = berth_local__add(p, at, berth_tfn_index(fn, ahead));
     uint32_t first = p->out.count;
+    bool update_first = s->update_first && ahead;
+    if (update_first) s->update(s->user, berth_tfn_binary(fn, BERTH_BINARY_MOD, at, stages));
+    uint32_t behind = p->out.count;
     s->stage(s->user, next, berth_tfn_binary(fn, BERTH_BINARY_MOD, next, stages));
     if (ahead) {
-        berth_stmt staged = berth_local__take(p, first);
+        berth_stmt staged = berth_local__take(p, behind);
         berth_local__emit(p, berth_tfn_if(fn, berth_local__less(p, next, s->count), staged, 0));
     } else {
         emit_barrier(p, s);
     }
-    s->update(s->user, berth_tfn_binary(fn, BERTH_BINARY_MOD, at, stages));
+    if (!update_first) s->update(s->user, berth_tfn_binary(fn, BERTH_BINARY_MOD, at, stages));
     emit_barrier(p, s);
     berth_stmt body = berth_local__take(p, first);
     berth_local__emit(

@@ -163,7 +163,14 @@ static berth_stmt store_to(const berth_matrix_plan *m, const berth_matrix_side *
     if (s->vector > 1 && fn->exprs.data[value].lanes == 1)
         value = berth_tfn_broadcast(fn, value, s->vector);
     berth_expr indices[] = {slot, at->outer, inner};
-    return berth_tfn_store(fn, s->tile, indices, 3, value);
+    if (!m->piece) return berth_tfn_store(fn, s->tile, indices, 3, value);
+    berth_expr line = s->across ? at->inner : at->outer;
+    berth_expr block = quotient(m, line, BERTH_MATRIX_BLOCK);
+    berth_expr in_block = remainder_of(m, line, BERTH_MATRIX_BLOCK);
+    if (s->across && s->vector > 1) in_block = berth_tfn_ramp(fn, in_block, s->vector);
+    berth_expr blocks[] = {slot, block, s->across ? at->outer : in_block,
+                           s->across ? in_block : inner};
+    return berth_tfn_store(fn, s->tile, blocks, 4, value);
 }
 
 berth_stmt berth_matrix__stage(berth_matrix_plan *m, const berth_matrix_side *s, berth_expr step,

@@ -102,10 +102,11 @@ static void emit_sums(berth_matrix_plan *m) {
     berth_tfn *fn = p->fn;
     berth_var number = berth_tfn_var(fn, "fragment");
     berth_expr at = berth_local__ref(p, number);
-    berth_expr ramp = berth_tfn_ramp(fn, berth_local__scale(p, at, 4), 4);
+    uint16_t lanes = fn->bufs.data[m->acc].lanes;
+    berth_expr ramp = berth_tfn_ramp(fn, berth_local__scale(p, at, lanes), lanes);
     berth_stmt store = berth_tfn_store(fn, m->sums, &ramp, 1, berth_tfn_load(fn, m->acc, &at, 1));
     berth_local__emit(p, berth_tfn_alloc(fn, m->sums));
-    berth_local__emit(p, unrolled(m, number, m->rows * m->columns, store));
+    berth_local__emit(p, unrolled(m, number, 4 * m->rows * m->columns / lanes, store));
 }
 
 void berth_matrix__epilogue(berth_matrix_plan *m) {

@@ -17,7 +17,8 @@ static berth_intrinsic find_intrinsic(const berth_matrix_plan *m, const berth_ta
     berth_dtype sum = m->p.fn->bufs.data[m->p.reduction.acc].dtype;
     for (int i = 0; i < BERTH_INTRINSIC_COUNT; ++i) {
         const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)i);
-        bool multiplies = facts->cuda && facts->operands[2].lanes > 0;  // not a sum of a warp
+        bool multiplies = facts->cuda && facts->operands[2].lanes > 0 &&  // not a sum of a warp
+                          !berth_intrinsic_is_of_warpgroup(facts);
         if (multiplies && facts->operands[0].dtype == sum &&
             facts->operands[1].dtype == m->row_side.dtype &&
             facts->operands[2].dtype == m->column_side.dtype &&
@@ -27,30 +28,28 @@ static berth_intrinsic find_intrinsic(const berth_matrix_plan *m, const berth_ta
     return BERTH_INTRINSIC_COUNT;
 }
 
-static bool operands_of(berth_matrix_plan *m, const berth_target *target) {
+static bool operands_of(berth_matrix_plan *m) {
     berth_local_plan *p = &m->p;
     if (!berth_matrix__narrow(p->fn, p->row_value, &m->row_side) ||
         !berth_matrix__narrow(p->fn, p->column_value, &m->column_side))
         return false;
     m->row_side.lines = &p->rows;
     m->column_side.lines = &p->columns;
-    m->id = find_intrinsic(m, target);
-    if (m->id == BERTH_INTRINSIC_COUNT) return false;
     m->terms = 32 / (int64_t)berth_dtype_size_bytes(m->row_side.dtype);
-    return p->rows.extent >= 8 && p->columns.extent >= 8 && p->sum.extent >= m->terms / 2;
+    return true;
 }
 
-static int64_t tile_rows(const berth_matrix_plan *m) {
+int64_t berth_matrix__tile_rows(const berth_matrix_plan *m) {
     return m->warp_rows * m->rows * BERTH_MATRIX_ROWS;
 }
 
-static int64_t tile_columns(const berth_matrix_plan *m) {
+int64_t berth_matrix__tile_columns(const berth_matrix_plan *m) {
     return m->warp_columns * m->columns * BERTH_MATRIX_COLUMNS;
 }
 
-static int64_t group_count(const berth_matrix_plan *m) {
-    return ceil_div(m->p.rows.extent, tile_rows(m)) *
-           ceil_div(m->p.columns.extent, tile_columns(m)) * m->p.batch.extent;
+int64_t berth_matrix__group_count(const berth_matrix_plan *m) {
+    return ceil_div(m->p.rows.extent, berth_matrix__tile_rows(m)) *
+           ceil_div(m->p.columns.extent, berth_matrix__tile_columns(m)) * m->p.batch.extent;
 }
 
 // Halves a size of the tile along rows or columns: fragments of a warp first, down to two.
@@ -65,18 +64,20 @@ static bool halve(int64_t *fragments, int64_t *warps) {
 static void choose_tile(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
     m->rows = m->columns = m->warp_columns = 4;
     m->warp_rows = 2;
-    while (tile_rows(m) / 2 >= m->p.rows.extent && halve(&m->rows, &m->warp_rows)) continue;
-    while (tile_columns(m) / 2 >= m->p.columns.extent && halve(&m->columns, &m->warp_columns))
+    while (berth_matrix__tile_rows(m) / 2 >= m->p.rows.extent && halve(&m->rows, &m->warp_rows))
         continue;
-    while (group_count(m) < limits->compute_units && tile_rows(m) * tile_columns(m) > 64 * 64) {
-        bool wide = tile_columns(m) >= tile_rows(m);
+    while (berth_matrix__tile_columns(m) / 2 >= m->p.columns.extent &&
+           halve(&m->columns, &m->warp_columns))
+        continue;
+    while (berth_matrix__group_count(m) < limits->compute_units &&
+           berth_matrix__tile_rows(m) * berth_matrix__tile_columns(m) > 64 * 64) {
+        bool wide = berth_matrix__tile_columns(m) >= berth_matrix__tile_rows(m);
         if (!(wide ? halve(&m->columns, &m->warp_columns) : halve(&m->rows, &m->warp_rows))) break;
     }
 }
 
 static void decide_tile(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
     berth_tfn *fn = m->p.fn;
-    berth_decide(fn, BERTH_DECISION_INTRINSIC, m->id, m->id, m->id, "that takes these types");
     m->rows = berth_decide(fn, BERTH_DECISION_ROWS, m->rows, 1, 8, "fragments of a warp");
     m->columns = berth_decide(fn, BERTH_DECISION_COLUMNS, m->columns, 1, most_fragments / m->rows,
                               "fragments of a warp");
@@ -89,8 +90,6 @@ static void decide_tile(berth_matrix_plan *m, const berth_local_tile_limits *lim
     if (m->warp_rows > most) m->warp_rows = most;
     m->warp_rows = berth_decide(fn, BERTH_DECISION_GROUP_ROWS, m->warp_rows, 1, most,
                                 "warps of a group beside its columns");
-    m->row_side.tile_lines = tile_rows(m);
-    m->column_side.tile_lines = tile_columns(m);
 }
 
 // 16 bytes more for each line: the eight rows that an instruction loads lie in different banks.
@@ -101,13 +100,18 @@ static int64_t padded(int64_t extent, berth_dtype dtype) {
 static int64_t side_bytes(const berth_matrix_plan *m, const berth_matrix_side *s) {
     int64_t inner = s->across ? s->tile_lines : m->depth;
     int64_t outer = s->across ? m->depth : s->tile_lines;
-    return outer * padded(inner, s->dtype) * (int64_t)berth_dtype_size_bytes(s->dtype);
+    if (!m->piece) inner = padded(inner, s->dtype);
+    return outer * inner * (int64_t)berth_dtype_size_bytes(s->dtype);
 }
 
 // Registers of a work-item: sums, operands, and for addresses about what nvcc takes (docs/cuda.md,
 // Counted from the code).
 static int64_t registers_of(const berth_matrix_plan *m) {
-    enum { addresses = 28 };
+    enum {
+        addresses = 28,
+        of_warpgroup = 20
+    };  // the second: descriptors, operands are in no registers
+    if (m->piece) return 4 * m->rows * m->columns + addresses + of_warpgroup;
     return 4 * m->rows * m->columns + 4 * m->rows + 2 * m->columns + addresses;
 }
 
@@ -130,9 +134,12 @@ static int64_t wanted_stages(const berth_matrix_plan *m, const berth_local_tile_
 static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
     berth_tfn *fn = m->p.fn;
     int64_t whole = ceil_div(m->p.sum.extent, m->terms) * m->terms;
+    int64_t line = BERTH_MATRIX_LINE_BYTES / (int64_t)berth_dtype_size_bytes(m->row_side.dtype);
     m->depth = depth_bytes / (int64_t)berth_dtype_size_bytes(m->row_side.dtype);
     if (m->depth > whole) m->depth = whole;
-    m->depth = berth_decide(fn, BERTH_DECISION_DEPTH, m->depth, m->terms, whole, "the sum");
+    m->depth = m->piece
+                   ? berth_decide(fn, BERTH_DECISION_DEPTH, line, line, line, "128 bytes")
+                   : berth_decide(fn, BERTH_DECISION_DEPTH, m->depth, m->terms, whole, "the sum");
     if (m->depth % m->terms) {
         berth_decision_wrong(fn, BERTH_DECISION_DEPTH, "an instruction takes whole terms of it");
         m->depth = m->terms;
@@ -161,19 +168,31 @@ static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *l
 
 static void declare_side(berth_matrix_plan *m, berth_matrix_side *s, const char *name) {
     int64_t inner = s->across ? s->tile_lines : m->depth;
+    int64_t blocks[] = {m->stages, s->tile_lines / BERTH_MATRIX_BLOCK,
+                        s->across ? m->depth : BERTH_MATRIX_BLOCK,
+                        s->across ? BERTH_MATRIX_BLOCK : m->depth};
+    if (m->piece) {
+        s->tile = berth_tfn_buffer(m->p.fn, name, s->dtype, 4, blocks, BERTH_SCOPE_LOCAL);
+        return;
+    }
     int64_t dims[] = {m->stages, s->across ? m->depth : s->tile_lines, padded(inner, s->dtype)};
     s->tile = berth_tfn_buffer(m->p.fn, name, s->dtype, 3, dims, BERTH_SCOPE_LOCAL);
+}
+
+// Of the sums of a work-item.
+static int64_t vectors_of(const berth_matrix_plan *m) {
+    return m->rows * m->columns / (m->piece ? m->piece : 1);
 }
 
 static void declare(berth_matrix_plan *m) {
     berth_local_plan *p = &m->p;
     berth_tfn *fn = p->fn;
     berth_dtype dtype = fn->bufs.data[p->reduction.acc].dtype;
-    int64_t fragments = m->rows * m->columns, elements = 4 * fragments;
+    int64_t fragments = m->rows * m->columns, elements = 4 * fragments, vectors = vectors_of(m);
     declare_side(m, &m->row_side, "row_tile");
     declare_side(m, &m->column_side, "column_tile");
-    m->acc = berth_tfn_buffer(fn, "acc", dtype, 1, &fragments, BERTH_SCOPE_REGISTER);
-    fn->bufs.data[m->acc].lanes = 4;
+    m->acc = berth_tfn_buffer(fn, "acc", dtype, 1, &vectors, BERTH_SCOPE_REGISTER);
+    fn->bufs.data[m->acc].lanes = (uint16_t)(elements / vectors);
     m->sums = berth_tfn_buffer(fn, "sums", dtype, 1, &elements, BERTH_SCOPE_PRIVATE);
     m->row_side.group = p->group_y = berth_tfn_var(fn, "group_row");
     m->column_side.group = p->group_x = berth_tfn_var(fn, "group_column");
@@ -255,7 +274,10 @@ static void stage_step(void *user, berth_expr step, berth_expr slot) {
 
 static void update_step(void *user, berth_expr slot) {
     berth_matrix_plan *m = user;
-    berth_local__emit(&m->p, products(m, slot));
+    if (m->piece)
+        berth_matrix__group_products(m, slot);
+    else
+        berth_local__emit(&m->p, products(m, slot));
 }
 
 static berth_stmt work_item(berth_matrix_plan *m) {
@@ -269,13 +291,14 @@ static berth_stmt work_item(berth_matrix_plan *m) {
     berth_local__emit(p, berth_tfn_alloc(fn, m->acc));
     berth_var number = berth_tfn_var(fn, "fragment");
     berth_expr at = berth_local__ref(p, number);
-    berth_stmt clear =
-        berth_tfn_store(fn, m->acc, &at, 1, berth_tfn_broadcast(fn, p->reduction.init, 4));
-    berth_local__emit(p, berth_tfn_for(fn, number, berth_tfn_index(fn, m->rows * m->columns),
-                                       BERTH_LOOP_UNROLL, clear));
+    berth_expr zero = berth_tfn_broadcast(fn, p->reduction.init, fn->bufs.data[m->acc].lanes);
+    berth_stmt clear = berth_tfn_store(fn, m->acc, &at, 1, zero);
+    berth_local__emit(
+        p, berth_tfn_for(fn, number, berth_tfn_index(fn, vectors_of(m)), BERTH_LOOP_UNROLL, clear));
     berth_local__steps(p, &(berth_local_steps){.count = ceil_div(p->sum.extent, m->depth),
                                                .stages = m->stages,
                                                .copies = true,
+                                               .update_first = m->piece != 0,
                                                .stage = stage_step,
                                                .update = update_step,
                                                .user = m});
@@ -297,8 +320,8 @@ static berth_stmt build(berth_matrix_plan *m) {
     berth_stmt group[] = {berth_tfn_alloc(fn, m->row_side.tile),
                           berth_tfn_alloc(fn, m->column_side.tile), item};
     return berth_local__groups(p, berth_tfn_seq(fn, group, 3),
-                               ceil_div(p->rows.extent, tile_rows(m)),
-                               ceil_div(p->columns.extent, tile_columns(m)));
+                               ceil_div(p->rows.extent, berth_matrix__tile_rows(m)),
+                               ceil_div(p->columns.extent, berth_matrix__tile_columns(m)));
 }
 
 // Of operands in blocks of channels: terms of a block, which lie beside each other, become the innermost of the
@@ -314,15 +337,31 @@ static void sum_blocks_inside(berth_tfn *fn, berth_nest *nest) {
     if (berth_cpu__split_blocks(fn, &loads, &sum)) nest->body = berth_reduction_emit(fn, &sum);
 }
 
+bool berth_matrix__analyse(berth_matrix_plan *m, berth_tfn *fn, const berth_nest *nest) {
+    *m = (berth_matrix_plan){.p = {.fn = fn, .nest = *nest}};
+    if (!berth_nest_is_independent(fn, nest)) return false;
+    sum_blocks_inside(fn, &m->p.nest);
+    return berth_local__analyse(&m->p) && operands_of(m);
+}
+
+berth_stmt berth_matrix__build(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
+    m->row_side.tile_lines = berth_matrix__tile_rows(m);
+    m->column_side.tile_lines = berth_matrix__tile_columns(m);
+    return choose_stages(m, limits) ? build(m) : 0;
+}
+
 berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
                              const berth_local_tile_limits *limits) {
-    berth_matrix_plan m = {.p = {.fn = fn, .nest = *nest}};
-    if (!berth_nest_is_independent(fn, nest)) return 0;
-    sum_blocks_inside(fn, &m.p.nest);
-    if (!berth_local__analyse(&m.p) || !operands_of(&m, limits->target)) return 0;
+    berth_matrix_plan m;
+    if (!berth_matrix__analyse(&m, fn, nest)) return 0;
+    m.id = find_intrinsic(&m, limits->target);
+    if (m.id == BERTH_INTRINSIC_COUNT || m.p.rows.extent < 8 || m.p.columns.extent < 8 ||
+        m.p.sum.extent < m.terms / 2)
+        return 0;
     berth_matrix__choose_copies(&m, &m.row_side);
     berth_matrix__choose_copies(&m, &m.column_side);
+    berth_decide(fn, BERTH_DECISION_INTRINSIC, m.id, m.id, m.id, "that takes these types");
     choose_tile(&m, limits);
     decide_tile(&m, limits);
-    return choose_stages(&m, limits) ? build(&m) : 0;
+    return berth_matrix__build(&m, limits);
 }

@@ -4,7 +4,8 @@
 
 #include "compiler/schedule/local_tile.h"
 
-// An operand: a tile [slot][line][term] in the memory of the group, or [slot][term][line] (across).
+// An operand: a tile [slot][line][term] in the memory of the group, or [slot][term][line] (across). For warpgroups
+// lines come in blocks: [slot][block][line][term], [slot][block][term][line], the last of 128 bytes.
 typedef struct berth_matrix_side {
     const berth_flat_loops *lines;  // rows or columns
     berth_var group;
@@ -23,6 +24,7 @@ typedef struct berth_matrix_plan {
     berth_local_plan p;  // fn, nest, reduction, loops; group_y, group_x, out
     berth_intrinsic id;
     int64_t terms;      // of an instruction
+    int64_t piece;      // fragments along columns of an instruction of a warpgroup; 0 = of a warp
     int64_t rows;       // fragments of a warp along rows
     int64_t columns;    // and along columns
     int64_t warp_rows;  // warps of a group along rows
@@ -32,11 +34,26 @@ typedef struct berth_matrix_plan {
     berth_matrix_side row_side, column_side;
     berth_var lane, warp_row, warp_column;
     berth_expr item;  // the number of the work-item in its group
-    berth_buf acc;    // [rows * columns], vectors of 4: two rows of two columns
+    berth_buf acc;    // [rows * columns], vectors of 4: two rows of two columns; of warpgroups
+                      // [columns / piece], vectors of 4 * piece
     berth_buf sums;   // the same in elements, for the epilogue
 } berth_matrix_plan;
 
 enum { BERTH_MATRIX_ROWS = 16, BERTH_MATRIX_COLUMNS = 8, BERTH_MATRIX_WARP = 32 };
+// Of a warpgroup: its warps, lines of a block of an operand, bytes of a line.
+enum { BERTH_MATRIX_GROUP = 4, BERTH_MATRIX_BLOCK = 64, BERTH_MATRIX_LINE_BYTES = 128 };
+
+// matrix_tile.c
+int64_t berth_matrix__tile_rows(const berth_matrix_plan *m);
+int64_t berth_matrix__tile_columns(const berth_matrix_plan *m);
+int64_t berth_matrix__group_count(const berth_matrix_plan *m);
+// Tile and steps of a plan whose operands are known, and the nest of them. 0: refused.
+berth_stmt berth_matrix__build(berth_matrix_plan *m, const berth_local_tile_limits *limits);
+// Fills a plan in but for instruction and sizes. False: no product that such units have.
+bool berth_matrix__analyse(berth_matrix_plan *m, berth_tfn *fn, const berth_nest *nest);
+
+// matrix_group.c: the products of a tile, for k steps of an instruction.
+void berth_matrix__group_products(berth_matrix_plan *m, berth_expr slot);
 
 // matrix_stage.c
 // Takes an operand apart into what is staged: of a narrower type that the sum widens, or f32. False: it has

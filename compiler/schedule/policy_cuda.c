@@ -8,7 +8,10 @@
 static berth_stmt choose_form(berth_tfn *fn, const berth_nest *nest, const void *user) {
     const berth_local_tile_limits *limits = user;
     berth_stmt tiled = 0;
-    if (berth_decide_form(fn, BERTH_FORM_MATRIX_TILE)) tiled = berth_matrix_tile(fn, nest, limits);
+    if (berth_decide_form(fn, BERTH_FORM_GROUP_MATRIX_TILE))
+        tiled = berth_group_matrix_tile(fn, nest, limits);
+    if (!tiled && berth_decide_form(fn, BERTH_FORM_MATRIX_TILE))
+        tiled = berth_matrix_tile(fn, nest, limits);
     return tiled ? tiled : berth_gpu__choose_form(fn, nest, limits);
 }
 

@@ -58,6 +58,13 @@ berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
 berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
                              const berth_local_tile_limits *limits);
 
+// The same by instructions that four warps compute together and whose operands stay in the memory of the group (wgmma
+// of sm_90a): 64 rows by 64 or 128 columns each, of steps of 128 bytes of the sum. 0 also where there are fewer than half as
+// many rows or columns, or half a step: what a warp computes by itself leaves less undone then.
+//   See PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". O(columns) statements.
+berth_stmt berth_group_matrix_tile(berth_tfn *fn, const berth_nest *nest,
+                                   const berth_local_tile_limits *limits);
+
 // A nest whose body has sums (also products, minima, maxima) along loops of its own, as those of reductions, softmax and
 // normalisations, with a group for every iteration of the nest: work-items take the terms in turns, neighbours in memory
 // next to each other, and add up what each has in the group's memory by halves; the last 32 elements all at once where

@@ -20,6 +20,13 @@ static berth_status check(const compile_job *job, nvrtc_result result, const cha
                              what, result);
 }
 
+// Of compute capability 9.0 alone with all that it has (wgmma): "sm_90a", which NVRTC 12.0 and newer know.
+static const char *with_all_features(const compile_job *job) {
+    int major = 0, minor = 0;
+    bool knows = job->device->nvrtc.nvrtcVersion(&major, &minor) == 0 && major >= 12;
+    return !job->ptx && job->device->capability == 90 && knows ? "a" : "";
+}
+
 // The device's own architecture where NVRTC knows it, else the newest that it knows below, as PTX.
 static berth_status choose_architecture(compile_job *job) {
     const nvrtc_api *nvrtc = &job->device->nvrtc;
@@ -37,8 +44,8 @@ static berth_status choose_architecture(compile_job *job) {
                                  job->device->base.info.name, job->device->capability / 10,
                                  job->device->capability % 10, known[0] / 10, known[0] % 10);
     job->ptx = best != job->device->capability;
-    snprintf(job->architecture, sizeof(job->architecture), "--gpu-architecture=%s_%d",
-             job->ptx ? "compute" : "sm", best);
+    snprintf(job->architecture, sizeof(job->architecture), "--gpu-architecture=%s_%d%s",
+             job->ptx ? "compute" : "sm", best, with_all_features(job));
     return BERTH_OK;
 }
 

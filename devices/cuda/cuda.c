@@ -45,10 +45,13 @@ static berth_status cuda_device_info(berth_driver *base, uint32_t ordinal,
     (void)api->cuDriverGetVersion(&version);
     snprintf(out_info->driver_version, sizeof(out_info->driver_version), "CUDA %d.%d",
              version / 1000, version % 1000 / 10);
-    snprintf(out_info->arch, sizeof(out_info->arch), "sm_%d", capability);
-    snprintf(out_info->features, sizeof(out_info->features), "%s; %s", out_info->arch,
+    bool has_warpgroups = capability == 90;  // instructions that later ones do not have
+    snprintf(out_info->arch, sizeof(out_info->arch), "sm_%d%s", capability,
+             has_warpgroups ? "a" : "");
+    snprintf(out_info->features, sizeof(out_info->features), "%s; %s%s", out_info->arch,
              capability >= 80 ? "matrix units (mma.sync), cp.async"
-                              : "lacks matrix units that kernels use (mma.sync from sm_80 on)");
+                              : "lacks matrix units that kernels use (mma.sync from sm_80 on)",
+             has_warpgroups ? ", wgmma" : "");
     out_info->compute_units =
         (uint32_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     int threads = attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);

@@ -47,6 +47,10 @@ static inline int berth_intrinsic_operand_count(const berth_intrinsic_facts *fac
                ? BERTH_INTRINSIC_OPERANDS_MAX
                : BERTH_INTRINSIC_OPERANDS_MAX - 1;
 }
+// Whether four warps of CUDA compute it together, whose operands stay in the memory of the group.
+static inline bool berth_intrinsic_is_of_warpgroup(const berth_intrinsic_facts *facts) {
+    return facts->cuda && facts->operands[0].lanes > 4;
+}
 bool berth_intrinsic_from_name(const char *name, size_t length, berth_intrinsic *out);
 
 // The expression; operands must have the types of the table. c: 0 where there are two.

@@ -17,6 +17,16 @@ static const char *const matrix_instructions[] = {
 #include "tests/cuda/matrix_cases.def"
 };
 #undef CASE
+#define CASE(text, instruction) text,
+static const char *const warpgroups[] = {
+#include "tests/cuda/warpgroup_cases.def"
+};
+#undef CASE
+#define CASE(text, instruction) instruction,
+static const char *const warpgroup_instructions[] = {
+#include "tests/cuda/warpgroup_cases.def"
+};
+#undef CASE
 
 cuda_images cuda_images_of_operators(void) {
     return (cuda_images){.cases = operators, .case_count = sizeof(operators) / sizeof(*operators)};
@@ -25,6 +35,12 @@ cuda_images cuda_images_of_operators(void) {
 cuda_images cuda_images_of_matrices(const char *const **instructions) {
     if (instructions) *instructions = matrix_instructions;
     return (cuda_images){.cases = matrices, .case_count = sizeof(matrices) / sizeof(*matrices)};
+}
+
+cuda_images cuda_images_of_warpgroups(const char *const **instructions) {
+    if (instructions) *instructions = warpgroup_instructions;
+    return (cuda_images){.cases = warpgroups,
+                         .case_count = sizeof(warpgroups) / sizeof(*warpgroups)};
 }
 
 const char *cuda_images_prefix(int index, berth_arena *arena) {

@@ -20,6 +20,8 @@ typedef struct cuda_images {
 // the cases of the latter shall use.
 cuda_images cuda_images_of_operators(void);
 cuda_images cuda_images_of_matrices(const char *const **instructions);
+// Products for devices with instructions of warpgroups (sm_90a), and which (optional).
+cuda_images cuda_images_of_warpgroups(const char *const **instructions);
 // Products of f32 for targets that allow tf32.
 cuda_images cuda_images_of_tf32(void);
 // Products with at least three steps of a sum, whose tiles are staged by copies of the device.

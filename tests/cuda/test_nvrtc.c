@@ -55,7 +55,18 @@ static void compile_tf32(const berth_target *target) {
     compile_images(target, cuda_images_of_tf32(), true);
 }
 
-Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
+static void compile_warpgroups(const berth_target *target) {
+    berth_arena *arena = NULL;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    cuda_images images = cuda_images_of_warpgroups(NULL);
+    berth_status status = cuda_images_print(target, arena, &images);
+    cr_assert(!status, "%s", berth_status_message(status));
+    for (int i = 0; i < images.count; ++i) compile(images.sources[i], "--gpu-architecture=sm_90a");
+    berth_arena_destroy(arena);
+}
+
+// The test is skipped where NVRTC is not installed.
+static void load_nvrtc(void) {
     // Where the toolkit's folder is not known to the loader.
     (void)dlopen("/usr/local/cuda/lib64/libnvrtc.so", RTLD_NOW | RTLD_LOCAL);
     berth_status status = berth_cuda__nvrtc_load(&nvrtc);
@@ -63,9 +74,20 @@ Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
         berth_status_free(status);
         cr_skip("there is no NVRTC");
     }
+}
+
+Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
+    load_nvrtc();
     with_target("cuda -arch=sm_80", compile_operators);
     with_target("cuda -arch=sm_80", compile_matrices);
     with_target("cuda -arch=sm_80", compile_copies);
     with_target("cuda -arch=sm_80 -features=tf32", compile_tf32);
+    berth_dynlib_abandon(nvrtc.library);
+}
+
+Test(cuda_nvrtc, warpgroups_compile, .timeout = 600) {
+    load_nvrtc();
+    with_target("cuda -arch=sm_90a -compute_units=1", compile_warpgroups);
+    with_target("cuda -arch=sm_90a -compute_units=64", compile_warpgroups);
     berth_dynlib_abandon(nvrtc.library);
 }

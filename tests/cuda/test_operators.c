@@ -283,14 +283,13 @@ Test(cuda_operators, matrix_units_in_tf32, .timeout = 600) {
     with_driver("cuda -arch=sm_80 -features=tf32", run_tf32);
 }
 
-// The interpreter runs the references of the intrinsics; every product uses its instruction.
-static void interpret_matrices(const berth_target *target) {
-    const char *const *instructions = NULL;
-    cuda_images images = cuda_images_of_matrices(&instructions);
+// The interpreter runs the references of the intrinsics, of one case in `step`; every product uses its instruction.
+static void interpret(const berth_target *target, cuda_images images,
+                      const char *const *instructions, int step) {
     for (int i = 0; i < images.case_count; ++i) {
         berth_arena *arena = NULL;
         cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
-        const char *problem = op_case_run(images.cases[i], target, arena);
+        const char *problem = i % step ? NULL : op_case_run(images.cases[i], target, arena);
         cr_expect(!problem, "%s: %s", images.cases[i], problem);
         cr_expect(uses(images.cases[i], target, instructions[i]), "%s does not use %s",
                   images.cases[i], instructions[i]);
@@ -298,6 +297,44 @@ static void interpret_matrices(const berth_target *target) {
     }
 }
 
+static void interpret_matrices(const berth_target *target) {
+    const char *const *instructions = NULL;
+    cuda_images images = cuda_images_of_matrices(&instructions);
+    interpret(target, images, instructions, 1);
+}
+
 Test(cuda_operators, matrix_units_by_their_references, .timeout = 600) {
     with_target("cuda -arch=sm_80", interpret_matrices);
+}
+
+static void interpret_warpgroups(const berth_target *target) {
+    const char *const *instructions = NULL;
+    cuda_images images = cuda_images_of_warpgroups(&instructions);
+    interpret(target, images, instructions, 3);  // a work-item has up to 256 columns: seconds each
+}
+
+Test(cuda_operators, warpgroups_by_their_references, .timeout = 600) {
+    with_target("cuda -arch=sm_90a -compute_units=1", interpret_warpgroups);
+}
+
+// What the devices of one generation alone have is not used for others.
+static void expect_warps(const berth_target *target) {
+    const char *const *instructions = NULL;
+    cuda_images images = cuda_images_of_warpgroups(&instructions);
+    for (int i = 0; i < images.case_count; ++i)
+        cr_expect(!prints(images.cases[i], target, "wgmma"), "%s", images.cases[i]);
+}
+
+static void run_warpgroups(const berth_target *target) {
+    run_images(target, cuda_images_of_warpgroups(NULL));
+}
+
+// The emulation decodes descriptors and swizzle, and fails where an operand is overwritten while it is read, or a
+// fence is missing.
+Test(cuda_operators, warpgroups, .timeout = 600) {
+    with_target("cuda -arch=sm_90", expect_warps);
+    with_target("cuda -arch=sm_100", expect_warps);
+    with_driver("cuda -arch=sm_90a -compute_units=1", run_warpgroups);
+    with_driver("cuda -arch=sm_90a -compute_units=64",
+                run_warpgroups);  // tiles as small as they get
 }

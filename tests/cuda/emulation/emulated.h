@@ -230,6 +230,9 @@ template <typename T> static inline T __shfl_xor_sync(unsigned mask, T x, int by
     return x;
 }
 
+template <typename T, int N> struct berth_vec;  // of the generated code
+#include "warpgroups.h"
+
 // cp.async: nothing is copied before the thread waits for it, as late as the language allows.
 struct berth_emulated_copy {
     void *to;
@@ -262,6 +265,7 @@ template <int LEFT> static inline void berth_copies_wait() {
         else
             memcpy(copy.to, copy.from, (size_t)copy.bytes);
     }
+    if (kept < copies->count) berth_orders[berth_emulated_thread()].stored = true;
     copies->count = kept;
 }
 
