@@ -6,17 +6,11 @@
 
 static const char plan_pass_name[] = "plan-devices";
 
-// "NODE=N"; false where the option says something else.
-static bool parse_patches(berth_arena *arena, const char *text, berth_patch_choice *out) {
-    const char *equals = text ? strrchr(text, '=') : NULL;
-    if (!equals || equals == text || strlen(equals + 1) > 9) return false;
-    *out =
-        (berth_patch_choice){.node = berth_arena_printf(arena, "%.*s", (int)(equals - text), text)};
-    for (const char *c = equals + 1; *c; ++c) {
-        if (*c < '0' || *c > '9') return false;
-        out->count = out->count * 10 + (uint32_t)(*c - '0');
-    }
-    return equals[1] != 0;
+// "12 bands of rows", "6 bands of columns" or "3 x 4 tiles".
+static const char *describe_grid(berth_arena *arena, const berth_patch_choice *choice) {
+    if (choice->columns == 1) return berth_arena_printf(arena, "%u bands of rows", choice->rows);
+    if (choice->rows == 1) return berth_arena_printf(arena, "%u bands of columns", choice->columns);
+    return berth_arena_printf(arena, "%u x %u tiles", choice->rows, choice->columns);
 }
 
 static const char *describe_patches(berth_arena *arena, const berth_patch_candidate *done,
@@ -30,12 +24,11 @@ static const char *describe_patches(berth_arena *arena, const berth_patch_candid
     else if (options->unpatched_over_bytes)
         without = berth_arena_printf(arena, "; without them the plan needs %s too much", bytes);
     return berth_arena_printf(
-        arena,
-        "patches: the stages up to \"%s\" run in %u bands of rows, %.1f %% more operations%s",
-        done->choice.node, done->choice.count, 100 * done->extra_work, without);
+        arena, "patches: the stages up to \"%s\" run in %s, %.1f %% more operations%s",
+        done->choice.node, describe_grid(arena, &done->choice), 100 * done->extra_work, without);
 }
 
-// The first stages in patches, where a choice is given; or a list of choices, where that is asked for.
+// Stages in patches, where a choice is given; or a list of choices, where that is asked for.
 berth_status berth_pipeline__patches(berth_module *module, berth_func_id main,
                                      berth_pipeline *pipeline, bool *out_did_nothing) {
     const berth_compile_options *options = pipeline->options;
@@ -47,7 +40,7 @@ berth_status berth_pipeline__patches(berth_module *module, berth_func_id main,
     if (options->find_patches && !berth_module_has_run(module, plan_pass_name))
         berth_patch_candidates(module, main, plain ? sliced : BERTH_PATCH_ANY, module->arena,
                                &pipeline->patch_candidates, &pipeline->patch_candidate_count);
-    *out_did_nothing = !parse_patches(module->arena, options->patches, &choice);
+    *out_did_nothing = !berth_patch_choice_parse(module->arena, options->patches, &choice);
     if (*out_did_nothing) return BERTH_OK;
     if (berth_module_has_run(module, plan_pass_name))
         return berth_status_make(BERTH_FAILED_PRECONDITION,

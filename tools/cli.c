@@ -136,9 +136,10 @@ static const struct argp_option options[] = {
      "load of a device), memory (the largest share of constants)",
      2},
     {"patches", key_patches, "WHICH", 0,
-     "First stages of the model that run in bands of rows, so that their large values never exist "
-     "whole: auto (where a memory or a budget is too small otherwise; the default), never, least "
-     "(those with the least memory), or NODE=N: the stages up to this node in N bands",
+     "Stages of the model that run in bands of rows or in tiles, so that their large values never "
+     "exist whole: auto (where a memory or a budget is too small otherwise; the default), never, "
+     "least (those with the least memory), or [AFTER..]NODE=N[xM]: the stages up to this node in N "
+     "bands of rows, or N x M tiles, from the first stage on or after another node",
      2},
     {"parallel", key_parallel, "tensor|pipeline|auto|none", 0,
      "One model on several devices of a kind: tensor (each holds its part of the weights and does "
@@ -210,17 +211,31 @@ static void take_strategy(berth_cli_model *cli, const char *arg, struct argp_sta
     cli->strategy = arg;
 }
 
+// "NODE=N", "NODE=NxM"; what the node is, the compiler looks up.
+static bool is_patch_choice(const char *arg) {
+    const char *equals = strrchr(arg, '='), *end = NULL;
+    char rows[16] = "";
+    uint64_t counts[2] = {0, 1};
+    if (!equals || equals == arg) return false;
+    const char *columns = strchr(equals, 'x');
+    end = columns ? columns : equals + strlen(equals);
+    if ((size_t)(end - equals) > sizeof(rows)) return false;
+    memcpy(rows, equals + 1, (size_t)(end - equals - 1));
+    return berth_cli_parse_u64(rows, &counts[0]) &&
+           (!columns || berth_cli_parse_u64(columns + 1, &counts[1])) && counts[0] < 1000000000 &&
+           counts[1] < 1000000000 && counts[0] * counts[1] >= 2;
+}
+
 static void take_patches(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     static const char *const words[] = {"auto", "never", "least"};
-    const char *equals = strrchr(arg, '=');
-    uint64_t count = 0;
-    bool known = equals && equals != arg && berth_cli_parse_u64(equals + 1, &count) && count >= 2 &&
-                 count <= INT32_MAX;
+    bool known = is_patch_choice(arg);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
         known |= strcmp(arg, words[i]) == 0;
     if (!known)
-        berth_cli_wrong_usage(
-            state, "--patches takes auto, never, least or NODE=N (N from 2), not \"%s\"", arg);
+        berth_cli_wrong_usage(state,
+                              "--patches takes auto, never, least, [AFTER..]NODE=N (N from 2) or "
+                              "[AFTER..]NODE=NxM, not \"%s\"",
+                              arg);
     cli->patches = arg;
 }
 

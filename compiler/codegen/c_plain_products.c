@@ -260,6 +260,8 @@ static const char pairs[] =
     "#endif\n"
     "#if BERTH_MVE\n"
     "        for (; k >= 16; k -= 16, a += 16, b += 16, at += 32) {\n"
+    "            /* GCC 12 steps from row to row in VLD2's own address, which the instruction cannot. */\n"
+    "            __asm__(\"\" : \"+r\"(a), \"+r\"(b));\n"
     "            const int8x16x2_t weights = vld2q_s8(at);\n"
     "            const int16x8x2_t left = vld2q_s16(a), right = vld2q_s16(b);\n"
     "            const int16x8_t even0 = vmovlbq_s8(weights.val[0]), odd0 = vmovltq_s8(weights.val[0]);\n"

@@ -1,4 +1,4 @@
-// Which of the first stages of a model run in patches of the image (passes/patches.h), by plans of its memory
+// Which stages of a model run in patches of the image (passes/patches.h), by plans of its memory
 // that are compared.
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +27,12 @@ static bool is_word(const char *text) {
 }
 
 berth_status berth_fit_check_patches(const char *text) {
-    const char *equals = text ? strrchr(text, '=') : NULL;
-    size_t digits = equals ? strspn(equals + 1, "0123456789") : 0;
-    if (is_word(text) ||
-        (equals && equals != text && digits > 0 && digits < 10 && equals[1 + digits] == 0))
-        return BERTH_OK;
+    if (is_word(text) || berth_patch_choice_parse(NULL, text, NULL)) return BERTH_OK;
     return berth_status_make(
         BERTH_INVALID_ARGUMENT,
-        "patches are auto, never, least, or NODE=N (the stages up to this node "
-        "of the model, in N patches), not \"%s\"",
+        "patches are auto, never, least, or [AFTER..]NODE=N[xM] (the stages after one node, "
+        "or from the first one on, up to another one in N bands of rows, or N x M tiles), not "
+        "\"%s\"",
         text);
 }
 
@@ -76,7 +73,7 @@ static berth_compile_options quiet(const berth_compile_options *options) {
     return copy;
 }
 
-// The model's first stages and nothing more, with the list of choices for what is wanted.
+// The model up to the pass of patches and nothing more, with the list of choices for what is wanted.
 static berth_status list_candidates(fitter *f, const char *wanted, berth_fitted *fitted) {
     berth_compile_options options = quiet(f->options);
     options.patches = wanted;
@@ -88,14 +85,12 @@ static berth_status list_candidates(fitter *f, const char *wanted, berth_fitted 
     f->candidate_count = result->patch_candidate_count;
     f->candidates = berth_arena_copy(f->arena, result->patch_candidates,
                                      f->candidate_count * sizeof(*f->candidates));
-    for (uint32_t i = 0; i < f->candidate_count; ++i)
-        f->candidates[i].choice.node =
-            berth_arena_strdup(f->arena, result->patch_candidates[i].choice.node);
+    for (uint32_t i = 0; i < f->candidate_count; ++i) {
+        berth_patch_choice *choice = &f->candidates[i].choice;
+        choice->node = berth_arena_strdup(f->arena, choice->node);
+        if (choice->after) choice->after = berth_arena_strdup(f->arena, choice->after);
+    }
     return BERTH_OK;
-}
-
-static const char *text_of(const berth_patch_candidate *candidate, berth_arena *arena) {
-    return berth_arena_printf(arena, "%s=%u", candidate->choice.node, candidate->choice.count);
 }
 
 // Plans with a candidate. Where it does not fit, *out_fits is false, and the status kept or freed.
@@ -125,7 +120,7 @@ static berth_status find_fitting(fitter *f, berth_fitted *fitted) {
     uint32_t low = 0, high = f->candidate_count;
     while (low < high) {
         uint32_t at = low + (high - low) / 2;
-        const char *text = text_of(&f->candidates[at], f->arena);
+        const char *text = berth_patch_choice_text(f->arena, &f->candidates[at].choice);
         bool fits = false;
         BERTH_TRY(plan(f, text, fitted, &fits));
         if (fits && (!f->best || fitted->result.program->predicted_ns < f->best_ns)) {
@@ -154,7 +149,7 @@ static berth_status find_smallest(fitter *f, berth_fitted *fitted) {
     bool plain = f->options->target->executor == BERTH_EXECUTOR_AOT;
     uint32_t most = plain ? most_plain : most_others;
     for (uint32_t i = 0; i < most && i < f->candidate_count; ++i) {
-        const char *text = text_of(&sorted[i], f->arena);
+        const char *text = berth_patch_choice_text(f->arena, &sorted[i].choice);
         bool fits = false;
         BERTH_TRY(plan(f, text, fitted, &fits));
         if (fits && bytes_of(fitted) < f->best_bytes) {

@@ -1,107 +1,9 @@
 #include "compiler/passes/patches.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "compiler/passes/patches_private.h"
 #include "compiler/passes/rewrite.h"
-
-enum {
-    most_cuts = 64,
-    most_candidates = 4096,
-    slack_share = 8,
-};
-
-// ---- candidates ---------------------------------------------------------------------------------
-
-static const char *node_of(const berth_patcher *p, berth_value_id cut) {
-    const berth_op *op = &p->graph->ops.data[p->graph->values.data[cut].op];
-    const char *name = berth_loc_names(p->module, op->loc, false, p->arena);
-    return *name ? name : berth_module_str(p->module, p->graph->values.data[cut].name);
-}
-
-// A region ends where a kernel does: not before an elementwise operation that is fused.
-static bool ends_kernel(const berth_patcher *p, berth_value_id cut) {
-    if (p->uses[cut] != 1 || p->only_user[cut] == BERTH_NONE) return true;
-    return !berth_op_has(p->graph->ops.data[p->only_user[cut]].kind, BERTH_TRAIT_ELEMENTWISE);
-}
-
-typedef struct cut_list {
-    berth_value_id values[most_cuts];
-    const char *nodes[most_cuts];
-    uint32_t count;
-} cut_list;
-
-// The values that regions end with, in order, one for a name.
-static void find_cuts(berth_patcher *p, cut_list *cuts) {
-    const berth_region *root = &p->graph->regions.data[0];
-    for (uint32_t i = 0; i < root->ops.count && cuts->count < most_cuts; ++i) {
-        const berth_op *op = &p->graph->ops.data[root->ops.data[i]];
-        if (op->output_count != 1 || !ends_kernel(p, op->outputs[0]) ||
-            !berth_patches__find_region(p, op->outputs[0]))
-            continue;
-        const char *node = node_of(p, op->outputs[0]);
-        if (!*node) continue;
-        uint32_t at = 0;
-        while (at < cuts->count && strcmp(cuts->nodes[at], node) != 0) ++at;
-        if (at == cuts->count) ++cuts->count;
-        cuts->values[at] = op->outputs[0];
-        cuts->nodes[at] = node;
-    }
-}
-
-static int compare_candidates(const void *left, const void *right) {
-    const berth_patch_candidate *a = left, *b = right;
-    if (a->extra_work != b->extra_work) return a->extra_work < b->extra_work ? -1 : 1;
-    if (a->peak_bytes != b->peak_bytes) return a->peak_bytes < b->peak_bytes ? -1 : 1;
-    if (a->choice.count != b->choice.count) return a->choice.count < b->choice.count ? -1 : 1;
-    return strcmp(a->choice.node, b->choice.node);
-}
-
-// Those that lower the peak of all with less work; nearly as low ones stay, for it is an estimate.
-static uint32_t keep_best(berth_patch_candidate *list, uint32_t count, uint64_t whole_bytes) {
-    uint64_t least = whole_bytes;
-    uint32_t kept = 0;
-    if (count) qsort(list, count, sizeof(*list), compare_candidates);
-    for (uint32_t i = 0; i < count; ++i) {
-        if (list[i].peak_bytes >= whole_bytes || list[i].peak_bytes > least + least / slack_share)
-            continue;
-        if (list[i].peak_bytes < least) least = list[i].peak_bytes;
-        list[i].whole_bytes = whole_bytes;
-        list[kept++] = list[i];
-    }
-    return kept;
-}
-
-void berth_patch_candidates(const berth_module *module, berth_func_id main,
-                            berth_patch_memory memory, berth_arena *arena,
-                            const berth_patch_candidate **out_candidates, uint32_t *out_count) {
-    static const uint32_t counts[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32};
-    berth_patcher p = berth_patches__begin(module, main, arena);
-    berth_patch_candidate whole = {0};
-    cut_list cuts = {.count = 0};
-    uint32_t count = 0;
-    berth_patch_candidate *list =
-        berth_arena_new_array(arena, berth_patch_candidate, most_candidates);
-    find_cuts(&p, &cuts);
-    *out_count = 0;
-    *out_candidates = list;
-    if (cuts.count == 0 || !berth_patches__estimate(&p, BERTH_NONE, 0, memory, &whole)) return;
-    for (uint32_t i = 0; i < cuts.count; ++i) {
-        int64_t height = berth_patches__type(&p, cuts.values[i])->dims[2];
-        if (!berth_patches__find_region(&p, cuts.values[i])) continue;
-        for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); ++k) {
-            berth_patch_candidate *next = &list[count];
-            if (counts[k] > height || berth_patches__count(height, counts[k]) != counts[k])
-                continue;
-            *next = (berth_patch_candidate){.choice = {cuts.nodes[i], counts[k]}};
-            if (berth_patches__estimate(&p, cuts.values[i], counts[k], memory, next)) ++count;
-        }
-    }
-    *out_count = keep_best(list, count, whole.peak_bytes);
-}
-
-// ---- rewriting ----------------------------------------------------------------------------------
 
 typedef struct patcher {
     berth_patcher p;
@@ -115,10 +17,11 @@ static berth_graph *graph_of(const patcher *s) {
     return berth_graph_get(s->r.module, s->r.function);
 }
 
-static berth_value_id insert_i64(patcher *s, int64_t value, berth_loc_id loc) {
+static berth_value_id insert_i64(patcher *s, const int64_t *values, int64_t count,
+                                 berth_loc_id loc) {
     berth_tensor *tensor = berth_arena_new(s->r.module->arena, berth_tensor);
-    *tensor = berth_tensor_create(s->r.module->arena, BERTH_DTYPE_I64, 1, (int64_t[]){1});
-    berth_tensor_set_i64(tensor, 0, value);
+    *tensor = berth_tensor_create(s->r.module->arena, BERTH_DTYPE_I64, 1, &count);
+    for (int64_t i = 0; i < count; ++i) berth_tensor_set_i64(tensor, i, values[i]);
     return berth_rewriter_insert_constant(&s->r, s->position, tensor, loc);
 }
 
@@ -131,36 +34,38 @@ static void put_on(patcher *s, berth_value_id value, berth_value_id like) {
             graph->ops.data[graph->values.data[like].op].device;
 }
 
-static berth_status insert_slice(patcher *s, berth_value_id from, int64_t first, int64_t count,
-                                 berth_loc_id loc, berth_value_id *out_value) {
-    berth_value_id inputs[4] = {from, insert_i64(s, first, loc), insert_i64(s, first + count, loc),
-                                insert_i64(s, 2, loc)};
+// `area` of a value that has `there`.
+static berth_status insert_slice(patcher *s, berth_value_id from, berth_patch_area there,
+                                 berth_patch_area area, berth_loc_id loc,
+                                 berth_value_id *out_value) {
+    int64_t firsts[berth_patch_axes], ends[berth_patch_axes], axes[berth_patch_axes], count = 0;
+    for (int i = 0; i < berth_patch_axes; ++i) {
+        int64_t from_first = there.axes[i].first;
+        if (memcmp(&area.axes[i], &there.axes[i], sizeof(area.axes[i])) == 0) continue;
+        firsts[count] = area.axes[i].first - from_first;
+        ends[count] = area.axes[i].end - from_first;
+        axes[count++] = berth_patch_first_axis + i;
+    }
+    berth_value_id inputs[4] = {from, insert_i64(s, firsts, count, loc),
+                                insert_i64(s, ends, count, loc), insert_i64(s, axes, count, loc)};
     return berth_rewriter_insert(&s->r, s->position, BERTH_OP_SLICE, inputs, 4, NULL, loc,
                                  out_value);
 }
 
-// An operand's rows: the value itself where it has these alone.
-static berth_status take_rows(patcher *s, berth_value_id value, berth_patch_rows needed,
+// An area of an operand: the value itself where it has this alone.
+static berth_status take_area(patcher *s, berth_value_id value, berth_patch_area needed,
                               berth_loc_id loc, berth_value_id *out_value) {
-    berth_patch_rows there = {0, berth_patches__type(&s->p, value)->dims[2]};
     bool inside = s->made[value] != BERTH_NONE;
-    if (inside) there = s->p.rows[value];
+    berth_patch_area there = inside ? s->p.areas[value] : berth_patches__whole(&s->p, value);
     *out_value = inside ? s->made[value] : value;
-    if (needed.first == there.first && needed.end == there.end) return BERTH_OK;
-    BERTH_TRY(insert_slice(s, *out_value, needed.first - there.first, needed.end - needed.first,
-                           loc, out_value));
+    if (berth_patches__same_area(needed, there)) return BERTH_OK;
+    BERTH_TRY(insert_slice(s, *out_value, there, needed, loc, out_value));
     put_on(s, *out_value, value);
     return BERTH_OK;
 }
 
-// Padding that is needed for as many columns as there are; a pool then rounds up to nothing.
-static void set_pads(patcher *s, const berth_op *op, const int64_t pads[2], berth_attrs *attrs) {
-    berth_window w;
-    if (!berth_patches__window(&s->p, op, &w)) return;
-    int64_t span = (w.kernel[1] - 1) * w.dilations[1] + 1;
-    int64_t right = (w.output[1] - 1) * w.strides[1] + span - w.input[1] - w.pads_begin[1];
-    int64_t all[4] = {pads[0], w.pads_begin[1], pads[1], right > 0 ? right : 0};
-    berth_attrs_set_ints(s->r.module, attrs, "pads", all, 4);
+static void set_pads(patcher *s, const int64_t pads[2 * berth_patch_axes], berth_attrs *attrs) {
+    berth_attrs_set_ints(s->r.module, attrs, "pads", pads, 2 * berth_patch_axes);
     berth_attrs_remove(s->r.module, attrs, "auto_pad");
     berth_attrs_remove(s->r.module, attrs, "ceil_mode");
 }
@@ -169,22 +74,22 @@ static berth_status copy_op(patcher *s, berth_op_id id) {
     berth_module *module = s->r.module;
     const berth_op op = graph_of(s)->ops.data[id];
     berth_value_id *inputs = berth_arena_new_array(module->arena, berth_value_id, op.input_count);
-    int64_t window_pads[2] = {0, 0};
+    int64_t window_pads[2 * berth_patch_axes] = {0};
     berth_attrs attrs = {0};
     for (uint32_t i = 0; i < op.attrs.items.count; ++i)
         berth_attrs_set(module, &attrs, berth_module_str(module, op.attrs.items.data[i].name),
                         op.attrs.items.data[i]);
     for (uint32_t i = 0; i < op.input_count; ++i) {
-        berth_patch_rows needed;
-        int64_t pads[2];
+        berth_patch_area needed;
+        int64_t pads[2 * berth_patch_axes];
         inputs[i] = op.inputs[i];
         if (op.inputs[i] == BERTH_NONE || berth_patches__is_constant(&s->p, op.inputs[i])) continue;
-        if (!berth_patches__rows_of(&s->p, &op, i, s->p.rows[op.outputs[0]], &needed, pads))
-            return berth_status_make(BERTH_INTERNAL, "a patch has no rows");
+        if (!berth_patches__area_of(&s->p, &op, i, s->p.areas[op.outputs[0]], &needed, pads))
+            return berth_status_make(BERTH_INTERNAL, "a patch has no area");
         if (i == 0) memcpy(window_pads, pads, sizeof(pads));
-        BERTH_TRY(take_rows(s, op.inputs[i], needed, op.loc, &inputs[i]));
+        BERTH_TRY(take_area(s, op.inputs[i], needed, op.loc, &inputs[i]));
     }
-    if (berth_patches__has_window(op.kind)) set_pads(s, &op, window_pads, &attrs);
+    if (berth_patches__has_window(op.kind)) set_pads(s, window_pads, &attrs);
     berth_value_id *made = &s->made[op.outputs[0]];
     BERTH_TRY(berth_rewriter_insert(&s->r, s->position, op.kind, inputs, op.input_count, &attrs,
                                     op.loc, made));
@@ -192,61 +97,52 @@ static berth_status copy_op(patcher *s, berth_op_id id) {
     return BERTH_OK;
 }
 
-static berth_status insert_patches(patcher *s, uint32_t count) {
-    berth_arena *arena = s->r.module->arena;
-    int64_t height = berth_patches__type(&s->p, s->cut)->dims[2];
-    berth_loc_id loc = graph_of(s)->ops.data[s->position].loc;
-    berth_value_id *parts = berth_arena_new_array(arena, berth_value_id, count);
-    uint32_t values = s->p.value_count;
-    s->made = berth_arena_new_array(arena, berth_value_id, values + 1);
-    for (uint32_t i = 0; i < count; ++i) {
-        memset(s->made, 0xff, values * sizeof(*s->made));
-        if (!berth_patches__find_rows(&s->p, s->cut, berth_patches__patch(height, count, i)))
-            return berth_status_make(BERTH_OUT_OF_RANGE,
-                                     "%u patches are too many: one of them would be padding alone",
-                                     count);
-        for (uint32_t k = 0; k < s->p.op_count; ++k) BERTH_TRY(copy_op(s, s->p.ops[k]));
-        parts[i] = s->made[s->cut];
-    }
-    berth_attrs axis = {0};
-    berth_attrs_set_int(s->r.module, &axis, "axis", 2);
-    berth_value_id whole = BERTH_NONE;
-    BERTH_TRY(berth_rewriter_insert(&s->r, s->position, BERTH_OP_CONCAT, parts, count, &axis, loc,
-                                    &whole));
-    put_on(s, whole, s->cut);
-    berth_rewriter_replace(&s->r, s->cut, whole);
+static berth_status too_many(const berth_patch_choice *choice) {
+    return berth_status_make(
+        BERTH_OUT_OF_RANGE,
+        "%u by %u patches of \"%s\" are too many: one of them would be padding alone", choice->rows,
+        choice->columns, choice->node);
+}
+
+static berth_status insert_concat(patcher *s, const berth_value_id *parts, uint32_t count,
+                                  int64_t axis, berth_value_id *out_value) {
+    berth_attrs attrs = {0};
+    *out_value = parts[0];
+    if (count == 1) return BERTH_OK;
+    berth_attrs_set_int(s->r.module, &attrs, "axis", axis);
+    BERTH_TRY(berth_rewriter_insert(&s->r, s->position, BERTH_OP_CONCAT, parts, count, &attrs,
+                                    graph_of(s)->ops.data[s->position].loc, out_value));
+    put_on(s, *out_value, s->cut);
     return BERTH_OK;
 }
 
-// Names of the regions' ends, for a message.
-static const char *list_nodes(const cut_list *cuts, berth_arena *arena) {
-    enum { most = 12 };
-    berth_strbuf text = berth_strbuf_make(arena);
-    for (uint32_t i = 0; i < cuts->count && i < most; ++i)
-        berth_strbuf_addf(&text, "%s\"%s\"", i ? ", " : "", cuts->nodes[i]);
-    if (cuts->count > most) berth_strbuf_add(&text, ", ...");
-    return berth_strbuf_text(&text);
+// One patch of the cut.
+static berth_status insert_patch(patcher *s, const berth_patch_choice *choice,
+                                 berth_patch_area area, berth_value_id *out_value) {
+    memset(s->made, 0xff, s->p.value_count * sizeof(*s->made));
+    if (!berth_patches__find_areas(&s->p, s->cut, area)) return too_many(choice);
+    for (uint32_t k = 0; k < s->p.op_count; ++k) BERTH_TRY(copy_op(s, s->p.ops[k]));
+    *out_value = s->made[s->cut];
+    return BERTH_OK;
 }
 
-static berth_status find_choice(patcher *s, const berth_patch_choice *choice) {
-    cut_list cuts = {.count = 0};
-    find_cuts(&s->p, &cuts);
-    uint32_t at = 0;
-    while (at < cuts.count && strcmp(cuts.nodes[at], choice->node) != 0) ++at;
-    if (at == cuts.count)
-        return berth_status_make(
-            BERTH_NOT_FOUND,
-            "no first stages of @main end at node \"%s\", so that they could run in "
-            "patches%s%s",
-            choice->node, cuts.count ? "; they can end at " : ": nothing here can",
-            list_nodes(&cuts, s->p.arena));
-    s->cut = cuts.values[at];
-    s->position = s->p.graph->values.data[s->cut].op;
-    int64_t height = berth_patches__type(&s->p, s->cut)->dims[2];
-    if (choice->count < 2 || choice->count > height)
-        return berth_status_make(
-            BERTH_OUT_OF_RANGE, "%u patches of \"%s\", which has %lld rows: 2 to %lld are possible",
-            choice->count, choice->node, (long long)height, (long long)height);
+// Tiles of a band are joined as soon as they are there, so that no more of them wait.
+static berth_status insert_patches(patcher *s, const berth_patch_choice *choice,
+                                   berth_patch_grid grid) {
+    berth_arena *arena = s->r.module->arena;
+    uint32_t rows = grid.counts[0], columns = grid.counts[1];
+    berth_value_id *bands = berth_arena_new_array(arena, berth_value_id, rows), whole = BERTH_NONE;
+    berth_value_id *tiles = berth_arena_new_array(arena, berth_value_id, columns);
+    s->made = berth_arena_new_array(arena, berth_value_id, s->p.value_count + 1);
+    for (uint32_t row = 0; row < rows; ++row) {
+        for (uint32_t column = 0; column < columns; ++column)
+            BERTH_TRY(insert_patch(
+                s, choice, berth_patches__patch(&s->p, s->cut, grid, row * columns + column),
+                &tiles[column]));
+        BERTH_TRY(insert_concat(s, tiles, columns, berth_patch_first_axis + 1, &bands[row]));
+    }
+    BERTH_TRY(insert_concat(s, bands, rows, berth_patch_first_axis, &whole));
+    berth_rewriter_replace(&s->r, s->cut, whole);
     return BERTH_OK;
 }
 
@@ -254,19 +150,19 @@ berth_status berth_pass_patches(berth_module *module, berth_func_id main,
                                 const berth_patch_choice *choice, berth_patch_candidate *out_done) {
     berth_patch_candidate done = {.choice = *choice}, whole = {0};
     patcher s = {.p = berth_patches__begin(module, main, module->arena)};
-    BERTH_TRY(find_choice(&s, choice));
-    uint32_t count = berth_patches__count(berth_patches__type(&s.p, s.cut)->dims[2], choice->count);
-    done.choice.count = count;
-    if (berth_patches__estimate(&s.p, BERTH_NONE, 0, BERTH_PATCH_ANY, &whole))
+    berth_value_id after = BERTH_NONE;
+    berth_patch_grid grid;
+    BERTH_TRY(berth_patches__find_choice(&s.p, choice, &after, &s.cut, &grid));
+    s.position = s.p.graph->values.data[s.cut].op;
+    done.choice.rows = grid.counts[0];
+    done.choice.columns = grid.counts[1];
+    if (berth_patches__estimate(&s.p, BERTH_NONE, grid, BERTH_PATCH_ANY, &whole, NULL))
         done.whole_bytes = whole.peak_bytes;
-    if (!berth_patches__find_region(&s.p, s.cut) ||
-        !berth_patches__estimate(&s.p, s.cut, count, BERTH_PATCH_ANY, &done))
-        return berth_status_make(BERTH_OUT_OF_RANGE,
-                                 "%u patches of \"%s\" are too many: one of them would be padding "
-                                 "alone",
-                                 choice->count, choice->node);
+    if (!berth_patches__find_region(&s.p, after, s.cut, grid) ||
+        !berth_patches__estimate(&s.p, s.cut, grid, BERTH_PATCH_ANY, &done, NULL))
+        return too_many(choice);
     berth_rewriter_begin(&s.r, module, main);
-    berth_status status = insert_patches(&s, count);
+    berth_status status = insert_patches(&s, choice, grid);
     berth_rewriter_finish(&s.r);
     if (!status && out_done) *out_done = done;
     return status;

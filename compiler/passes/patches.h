@@ -1,26 +1,34 @@
-// The first stages of a network in patches of the image: patch-based execution (MCUNetV2, Lin et al. 2021,
+// Stages of a network in patches of the image: patch-based execution (MCUNetV2, Lin et al. 2021,
 // arXiv 2110.15352, section 3).
 //
 //   y = stages(x)   ->   y = concat(stages'(x[rows 0 to 11]), stages'(x[rows 7 to 19]), ...)
 //
-// A patch is a band of rows of y over the full width, so that a row stays in one piece. What it needs of x and
-// of every value in between are some rows more (the halo): these are computed for both neighbours. The large
-// values of the first stages then never exist whole. Every element is the same sum as before.
+// A patch is a band of rows of y over the full width, so that a row stays in one piece, or a tile of rows and
+// columns, where a band has too many. What it needs of x and of every value in between are some rows and columns
+// more (the halo): these are computed for both neighbours. The large values of these stages then never exist whole.
+// Every element is the same sum as before.
 //
-// A region is all that one value, the *cut*, is computed from: convolutions (also of integers), pools,
-// local response normalisations, concatenations of channels and elementwise operations, of one image, with
-// constant parameters. Where other operations come before, it begins after them. Nothing else may use what
-// is inside.
+// A region is all that one value, the *cut*, is computed from, up to the function's inputs or to another value,
+// which is whole: convolutions (also of integers), pools, local response normalisations, concatenations of
+// channels and elementwise operations, of one image, with constant parameters. Where other operations come before,
+// it begins after them. Nothing else may use what is inside.
 #ifndef BERTH_COMPILER_PASSES_PATCHES_H_
 #define BERTH_COMPILER_PASSES_PATCHES_H_
 
 #include "ir/graph/graph.h"
 
-// A region by its cut, and into how many patches.
+// A region by what it lies between, and into how many patches.
 typedef struct berth_patch_choice {
-    const char *node;  // that the cut comes from: the last one of this name that ends a region
-    uint32_t count;    // of patches; at most as many as the cut has rows
+    const char *after;  // node whose value is whole; NULL = the region begins as early as it can
+    const char *node;   // that the cut comes from: the last one of this name that ends a region
+    uint32_t rows;      // of patches; at most as many as the cut has rows
+    uint32_t columns;   // of patches; 1 = bands
 } berth_patch_choice;
+
+// "[AFTER..]NODE=ROWS[xCOLUMNS]". Parsed, AFTER is still a part of `node`: names may have dots, and only a module says
+// which ones it has. `arena`, inside its berth_arena_try, has the name; NULL = only whether it is such a text.
+bool berth_patch_choice_parse(berth_arena *arena, const char *text, berth_patch_choice *out_choice);
+const char *berth_patch_choice_text(berth_arena *arena, const berth_patch_choice *choice);
 
 // What a choice is expected to do; sizes are an estimate of the largest sum of values that are live at
 // once, inputs and outputs of the function left out.
@@ -39,8 +47,9 @@ typedef enum berth_patch_memory {
 } berth_patch_memory;
 
 // The choices that lower the peak, those left out that another one beats clearly in peak, and in work;
-// least work first. Types are inferred. Inside berth_arena_try of `arena`.
-// O(regions * counts * operations).
+// least work first. A region that leaves out the operation with the peak cannot lower it and is not looked at; of
+// the others the shortest are, a few thousand choices at most. Types are inferred. Inside berth_arena_try of `arena`.
+// O(choices * operations).
 void berth_patch_candidates(const berth_module *module, berth_func_id main,
                             berth_patch_memory memory, berth_arena *arena,
                             const berth_patch_candidate **out_candidates, uint32_t *out_count);

@@ -38,9 +38,9 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   tag_folder     users' own tags, FOLDER/VENDOR/NAME.json; default: none
 //   strategy       of placement: "default", "auto", ... (berth_compiler_strategy_at)
 //   objective      "latency" (default), "throughput" or "memory"
-//   patches        first stages that run in bands of rows (docs/memory.md): "auto" (default: where a memory is
-//                  too small otherwise), "never", "least" (those with the least memory), or "NODE=N": the
-//                  stages up to this node in N bands
+//   patches        stages that run in bands of rows or in tiles (docs/memory.md): "auto" (default: where a memory
+//                  is too small otherwise), "never", "least" (those with the least memory), or
+//                  "[AFTER..]NODE=N[xM]": the stages up to this node in N bands or N x M tiles
 //   parallel       one model on several devices of a kind: "tensor" (each holds its part of the weights and
 //                  does its part of every product), "pipeline" (each has operations of its own: the strategy
 //                  "auto" where none is set), "auto" (whichever of these or neither is predicted to be

@@ -1,4 +1,4 @@
-// Patches compute what the whole computes: random first stages before and after, by the reference
+// Patches compute what the whole computes: random stages before and after, by the reference
 // interpreter.
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -205,34 +205,54 @@ static void expect_same(const berth_tensor *a, const berth_tensor *b, uint64_t s
     for (int64_t i = 0; i < berth_tensor_element_count(a); ++i) {
         double x = berth_tensor_get_f64(a, i), y = berth_tensor_get_f64(b, i);
         double room = berth_dtype_is_float(a->dtype) ? 1e-5 * (1 + (x < 0 ? -x : x)) : 0;
-        cr_assert(x - y <= room && y - x <= room, "seed %llu, %s=%u, element %lld: %g, not %g",
-                  (unsigned long long)seed, choice->node, choice->count, (long long)i, y, x);
+        cr_assert(x - y <= room && y - x <= room,
+                  "seed %llu, %s..%s=%ux%u, element %lld: %g, not %g", (unsigned long long)seed,
+                  choice->after ? choice->after : "", choice->node, choice->rows, choice->columns,
+                  (long long)i, y, x);
     }
 }
 
-// Returns how many choices there were.
-static uint32_t check(uint64_t seed, bool integers) {
+// How many choices there were, and how many of those that were tried have columns, or begin after a value.
+typedef struct seen {
+    uint32_t choices, tiles, middles;
+} seen;
+
+// One of the list that is not tried yet, of tiles or in the middle; count = none.
+static uint32_t find_other(const patch_job *listed, bool tiles) {
+    uint32_t i = 0;
+    while (i < listed->count && !(tiles ? listed->candidates[i].choice.columns > 1
+                                        : listed->candidates[i].choice.after != NULL))
+        ++i;
+    return i;
+}
+
+static void check(uint64_t seed, bool integers, seen *all) {
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     stages whole = make(arena, seed, integers);
     berth_tensor expected = run(&whole);
     patch_job listed = {.s = &whole};
     assert_ok(berth_arena_try(arena, list, &listed));
-    for (uint32_t i = 0; i < listed.count && i < tried; ++i) {
-        // From both ends of the list: the least work, and the lowest peak.
+    all->choices += listed.count;
+    for (uint32_t i = 0; i < listed.count && i < tried + 2; ++i) {
+        // From both ends of the list: the least work, and the lowest peak; then one of each form.
         uint32_t at = i % 2 ? listed.count - 1 - i / 2 : i / 2;
+        if (i >= tried) at = find_other(&listed, i == tried);
+        if (at == listed.count) continue;
+        all->tiles += listed.candidates[at].choice.columns > 1;
+        all->middles += listed.candidates[at].choice.after != NULL;
         stages s = make(arena, seed, integers);
         patch_job job = {.s = &s, .choice = listed.candidates[at].choice};
         assert_ok(berth_arena_try(arena, apply, &job));
         assert_ok(berth_module_verify(s.module));
-        cr_expect_eq(job.done.choice.count, job.choice.count);
+        cr_expect_eq(job.done.choice.rows, job.choice.rows);
+        cr_expect_eq(job.done.choice.columns, job.choice.columns);
         // Rows that no window reads are left out.
         cr_expect_gt(job.done.extra_work, -1);
         berth_tensor got = run(&s);
         expect_same(&expected, &got, seed, &job.choice);
     }
     berth_arena_destroy(arena);
-    return listed.count;
 }
 
 static int seeds[seed_count];
@@ -248,24 +268,82 @@ ParameterizedTestParameters(patches, random_stages_compute_the_same) {
 
 ParameterizedTest(int *seed, patches, random_stages_compute_the_same, .timeout = 120) {
     enum { each = 8 };
-    uint32_t choices = 0;
+    seen all = {0};
     for (int i = 0; i < each; ++i) {
-        choices += check((uint64_t)(*seed * each + i), false);
-        choices += check((uint64_t)(*seed * each + i), true);
+        check((uint64_t)(*seed * each + i), false, &all);
+        check((uint64_t)(*seed * each + i), true, &all);
     }
-    cr_expect_gt(choices, 0);
+    cr_expect_gt(all.choices, 0);
+    cr_expect_gt(all.tiles, 0);
+    cr_expect_gt(all.middles, 0);
 }
 
 Test(patches, a_choice_that_is_none_is_refused_with_what_there_is) {
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     stages s = make(arena, 1, false);
-    patch_job job = {.s = &s, .choice = {"nothing", 2}};
+    patch_job job = {.s = &s, .choice = {NULL, "nothing", 2, 1}};
     assert_fails(berth_arena_try(arena, apply, &job), BERTH_NOT_FOUND, "they can end at \"v");
     patch_job listed = {.s = &s};
     assert_ok(berth_arena_try(arena, list, &listed));
     cr_assert_gt(listed.count, 0);
-    job.choice = (berth_patch_choice){listed.candidates[0].choice.node, 1000};
-    assert_fails(berth_arena_try(arena, apply, &job), BERTH_OUT_OF_RANGE, "rows: 2 to ");
+    job.choice = (berth_patch_choice){NULL, listed.candidates[0].choice.node, 1000, 1};
+    assert_fails(berth_arena_try(arena, apply, &job), BERTH_OUT_OF_RANGE, "rows and ");
+    berth_arena_destroy(arena);
+}
+
+// The value in front of the peak is whole: what was computed for it is not computed again.
+Test(patches, a_region_in_the_middle_leaves_what_is_before_it_as_it_was) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    uint32_t middles = 0;
+    for (uint64_t seed = 0; seed < 32; ++seed) {
+        stages s = make(arena, seed, false);
+        patch_job listed = {.s = &s};
+        assert_ok(berth_arena_try(arena, list, &listed));
+        uint32_t at = find_other(&listed, false);
+        if (at == listed.count) continue;
+        patch_job job = {.s = &s, .choice = listed.candidates[at].choice};
+        const char *after = job.choice.after;
+        assert_ok(berth_arena_try(arena, apply, &job));
+        const berth_graph *graph = berth_graph_get(s.module, s.main);
+        const berth_region *root = &graph->regions.data[0];
+        uint32_t made = 0;
+        for (uint32_t i = 0; i < root->ops.count; ++i) {
+            const berth_op *op = &graph->ops.data[root->ops.data[i]];
+            made += op->output_count == 1 &&
+                    strcmp(berth_module_str(s.module, graph->values.data[op->outputs[0]].name),
+                           after) == 0;
+        }
+        cr_expect_eq(made, 1, "seed %llu: \"%s\" is made %u times", (unsigned long long)seed, after,
+                     made);
+        ++middles;
+    }
+    cr_expect_gt(middles, 0);
+    berth_arena_destroy(arena);
+}
+
+Test(patches, a_choice_has_a_text_that_says_the_same) {
+    static const struct {
+        const char *text, *node;
+        uint32_t rows, columns;
+    } good[] = {{"a=2", "a", 2, 1},
+                {"a..b=4x3", "a..b", 4, 3},
+                {"a=b=1x2", "a=b", 1, 2},
+                {"x.y..z=10", "x.y..z", 10, 1}};
+    static const char *const bad[] = {"a",    "=2",    "a=",      "a=1",  "a=1x1", "a=x2",
+                                      "a=2x", "a=0x4", "a=2x3x4", "a=-2", "a=2 ",  "a=1000000000"};
+    berth_arena *arena = NULL;
+    berth_patch_choice choice;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); ++i) {
+        cr_assert(berth_patch_choice_parse(arena, good[i].text, &choice));
+        cr_expect_str_eq(choice.node, good[i].node);
+        cr_expect_eq(choice.rows, good[i].rows);
+        cr_expect_eq(choice.columns, good[i].columns);
+        cr_expect_str_eq(berth_patch_choice_text(arena, &choice), good[i].text);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); ++i)
+        cr_expect_not(berth_patch_choice_parse(arena, bad[i], &choice), "%s", bad[i]);
     berth_arena_destroy(arena);
 }
