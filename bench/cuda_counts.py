@@ -3,12 +3,12 @@
 
 Usage: cuda_counts.py [--build build/release] [--nvcc nvcc] [--quick]
 
-Products are compiled by nvcc for sm_80 and sm_90 (registers, shared memory, spills: what ptxas says), which gives the blocks that a
+Products are compiled by nvcc for sm_80 and sm_90, those of warpgroups (wgmma) for sm_90a (registers, shared memory, spills: what ptxas says), which gives the blocks that a
 multiprocessor holds at once. They run in the emulation of the tests (tests/cuda/emulation), which counts what instructions of warps do:
 
-  products   mma instructions, beside those that tiles of whole instructions need
+  products   mma instructions, beside those that tiles of whole instructions need; a wgmma counts as those that do the same
   copied     bytes to shared memory by cp.async, beside what every block must read: its rows and columns, once
-  ldmatrix   cycles for 8 rows of 16 bytes: 1 where all lie in different banks
+  ldmatrix   cycles for 8 rows of 16 bytes: 1 where all lie in different banks; of wgmma, for what it reads where it lies
 
 f32 has no mma: the second alone. Convolutions are counted without what makes the blocks of channels that they read.
 
@@ -24,7 +24,9 @@ import tempfile
 
 # Of a multiprocessor: registers, bytes of shared memory, warps, blocks (CUDA C++ Programming Guide, "Technical Specifications per
 # Compute Capability"); every block takes 1 KiB of shared memory beside its own.
-MACHINES = {"sm_80": (65536, 164 << 10, 64, 32), "sm_90": (65536, 228 << 10, 64, 32)}
+MACHINES = {"sm_80": (65536, 164 << 10, 64, 32), "sm_90": (65536, 228 << 10, 64, 32),
+            "sm_90a": (65536, 228 << 10, 64, 32)}
+ARCHITECTURES = {"sm_90": ("sm_80", "sm_90"), "sm_90a": ("sm_90a",)}  # of a target, what its kernels are compiled for
 UNITS = 132  # of the device that tiles are chosen for
 
 # name, rows, columns, terms, type; sizes that the emulation computes in seconds
@@ -87,17 +89,19 @@ def compiled(nvcc, machine, text, threads, work):
     blocks, share = occupancy(machine, registers, shared, threads)
     print(f"    {machine}: {registers} registers, {shared} bytes of shared memory, {spilled} bytes spilled; {blocks} blocks of "
           f"{threads} threads at once, {100 * share:.0f} % of the warps")
-    return spilled == 0
+    if "serialized" in said:  # products that wait for each other
+        print(f"    {machine}: ptxas serialises products")
+    return spilled == 0 and "serialized" not in said
 
 
 def build(text, options, work):
     """The program of a module, its kernels' texts in a folder, and what its last kernel decided."""
-    target = f"cuda -arch=sm_90 -compute_units={UNITS}"
+    target = f"cuda -arch={options.arch} -compute_units={UNITS}"
     berth, path = os.path.join(options.build, "berth"), os.path.join(work, "module.txt")
     program, folder = os.path.join(work, "p.berth"), os.path.join(work, "p")
     with open(path, "w") as file:
         file.write(text)
-    form = re.findall(r"form=(?:matrix|local)_tile.*", run([berth, "plan", path, "--target", target, "--why"]))[-1]
+    form = re.findall(r"form=(?:group_matrix|matrix|local)_tile.*", run([berth, "plan", path, "--target", target, "--why"]))[-1]
     run([berth, "build", path, "--target", target, "-o", program])
     run([berth, "inspect", program, f"--extract={folder}"])
     return program, os.path.join(folder, "image", "0.cu"), form
@@ -118,29 +122,29 @@ class Tile:
     """What a group computes."""
 
     def __init__(self, form, size):
-        at = {d: int(v) for d, v in re.findall(r"(rows|columns|lanes|depth|group_rows|group_columns|stages)=(\d+)", form)}
-        self.units = form.startswith("form=matrix_tile")
+        at = {d: int(v) for d, v in re.findall(r"(rows|columns|lanes|depth|group_rows|group_columns|stages|parts)=(\d+)", form)}
+        self.units = "matrix_tile" in form
         self.threads = (32 if self.units else 1) * at["group_rows"] * at["group_columns"]
         self.rows, self.columns = at["rows"] * at["group_rows"], at["columns" if self.units else "lanes"] * at["group_columns"]
         if self.units:
             self.rows, self.columns = 16 * self.rows, 8 * self.columns
-        self.depth, self.terms, self.size = at["depth"], 32 // size, size
+        self.depth, self.terms, self.size, self.parts = at["depth"], 32 // size, size, at.get("parts", 1)
 
     def least(self, m, n, k, share=1):
         """Instructions and bytes: every block reads its rows and its columns (of which `share` lie inside) once."""
-        rows, columns, steps = -(-m // self.rows), -(-n // self.columns), -(-k // self.depth)
+        rows, columns, steps = -(-m // self.rows), -(-n // self.columns), self.parts * -(-(-(-k // self.parts)) // self.depth)
         products = rows * columns * (self.rows // 16) * (self.columns // 8) * steps * self.depth // self.terms
         return products, round(rows * columns * (self.rows + self.columns * share) * k * self.size)
 
 
 def compiled_all(options, text, threads, work):
-    return options.quick or all([compiled(options.nvcc, machine, text, threads, work) for machine in MACHINES])
+    return options.quick or all([compiled(options.nvcc, machine, text, threads, work) for machine in ARCHITECTURES[options.arch]])
 
 
 def count(product, options, work):
     name, m, n, k, dtype = product
     program, text, form = build(module(m, n, k, dtype), options, work)
-    print(f"{name}: {form}")
+    print(f"{name} ({options.arch}): {form}")
     tile = Tile(form, SIZES[dtype])
     fine = compiled_all(options, text, tile.threads, work)
     if m * n * k > EMULATED:
@@ -166,7 +170,7 @@ def count_convolution(case, options, work):
     first = text[:text.index("  %w = ")] + text[text.index("  %b = "):text.index("  %y = ")].replace("%b = ", "%y = ")
     before = emulate(build(first + "  return %y\n}\n", options, work)[0], options, work)
     program, code, form = build(text, options, work)
-    print(f"{name}: {form}")
+    print(f"{name} ({options.arch}): {form}")
     tile = Tile(form, 2)
     fine = compiled_all(options, code, tile.threads, work)
     both = emulate(program, options, work)
@@ -185,10 +189,13 @@ def main():
     parser.add_argument("--only", default="", help="cases whose name has this")
     options = parser.parse_args()
     fine = True
-    for which, cases in ((count, PRODUCTS), (count_convolution, CONVOLUTIONS)):
-        for case in [c for c in cases if (c[0] in QUICK or not options.quick) and options.only in c[0]]:
-            with tempfile.TemporaryDirectory() as work:
-                fine &= which(case, options, work)
+    for options.arch in ARCHITECTURES:
+        for which, cases in ((count, PRODUCTS), (count_convolution, CONVOLUTIONS)):
+            for case in [c for c in cases if (c[0] in QUICK or not options.quick) and options.only in c[0]]:
+                if options.arch == "sm_90a" and case[0].startswith("f32"):
+                    continue  # no wgmma
+                with tempfile.TemporaryDirectory() as work:
+                    fine &= which(case, options, work)
     return 0 if fine else 1
 
 

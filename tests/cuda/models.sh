@@ -13,15 +13,16 @@ fail() {
   failed=1
 }
 
-# compile NAME MODEL OPTION...
+# compile NAME MODEL OPTION...; for target $target, by nvcc for $architectures
+target=sm_80 architectures="sm_80 sm_90"
 compile() {
   local name=$1 log=$work/log
   shift
-  "$berth" build "$@" --target "cuda -arch=sm_80" -o "$work/$name.berth" >"$log" 2>&1 || { fail "build $name: $(tail -1 "$log")"; return; }
+  "$berth" build "$@" --target "cuda -arch=$target" -o "$work/$name.berth" >"$log" 2>&1 || { fail "build $name: $(tail -1 "$log")"; return; }
   "$berth" inspect "$work/$name.berth" --extract="$work/$name" >/dev/null || { fail "inspect $name"; return; }
   for text in "$work/$name"/image/*.cu; do
     [ -x "$nvcc" ] || { skipped=$((skipped + 1)); continue; }
-    for arch in sm_80 sm_90; do
+    for arch in $architectures; do
       "$nvcc" -arch=$arch -std=c++17 -w -cubin -Xptxas -v -o "$work/cubin" "$text" >"$log" 2>&1 || fail "nvcc $arch $name: $(head -5 "$log")"
       # 64 of a thread leave room for 1024 threads on a multiprocessor.
       registers=$(grep -oE 'Used [0-9]+ registers' "$log" | cut -d' ' -f2 | sort -n | tail -1)
@@ -40,6 +41,19 @@ graph @main(%q: f16[1,8,1,64], %r: f32[1,2,50,64], %k: f16[1,8,64,700], %v: f16[
 }
 END
 compile attention "$work/attention.txt"
+cat >"$work/warpgroups.txt" <<'END'
+module "products of four warps, with what follows them"
+graph @main(%x: f16[200,136], %w: f16[136,300], %b: f16[300], %r: f16[200,300], %m: f16[1,64,20,20], %v: f16[96,64,1,1], %i: u8[100,160], %j: i8[160,72]) {
+  %p = matmul(%x, %w): f16[200,300] %q = add(%p, %b): f16[200,300] %g = sigmoid(%q): f16[200,300] %y = add(%g, %r): f16[200,300]
+  %c = conv(%m, %v, _): f16[1,96,20,20] %z = relu(%c): f16[1,96,20,20]
+  %k = matmul_integer(%i, %j): i32[100,72]
+  return %y, %z, %k
+}
+END
+target=sm_90a architectures=sm_90a
+compile warpgroups "$work/warpgroups.txt"
+for unit in f16 u8_i8; do grep -q "berth_unit_wgmma_${unit}_n" "$work"/warpgroups/image/*.cu || fail "warpgroups: no wgmma of $unit"; done
+target=sm_80 architectures="sm_80 sm_90"
 compile digits examples/digits/digits.onnx --dim batch=16
 python3 tests/cuda/model_kernels.py "$berth" "$emulation/../cuda_model_kernels" --nvcc "$nvcc" --emulation "$emulation" >"$work/log" 2>&1 || fail "kernels of models:
 $(tail -20 "$work/log")"
