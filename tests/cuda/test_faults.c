@@ -144,6 +144,35 @@ Test(cuda_faults, every_function_fails_once, .timeout = 120) {
     cr_expect_str_empty(outcome("twice"), "nothing stays of the faults");
 }
 
+// From one call on nothing works any more: whoever waits hears of it at once, everything can be closed, and the process
+// goes on with a device that works.
+Test(cuda_faults, a_device_that_is_lost, .timeout = 120) {
+    static const char *const functions[] = {
+        "cuMemAlloc_v2", "cuModuleLoadDataEx", "cuMemsetD32Async", "cuLaunchKernel",
+        "cuEventRecord", "cuEventQuery",       "cuMemHostAlloc",   "cuMemcpyDtoHAsync_v2"};
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
+        char fault[128];
+        snprintf(fault, sizeof(fault), "*%s:0:999", functions[i]);
+        setenv("BERTH_EMULATION_FAIL", fault, 1);
+        const char *message = outcome("twice");
+        cr_expect(strstr(message, "cuda device 0 (emulated GPU 0") && strstr(message, "(999)"),
+                  "%s: \"%s\"", functions[i], message);
+        unsetenv("BERTH_EMULATION_FAIL");
+        cr_expect_str_empty(outcome("twice"), "nothing stays of the loss");
+    }
+}
+
+Test(cuda_faults, a_kernel_that_does_not_compile, .timeout = 60) {
+    static const char wrong[] =
+        "extern \"C\" __global__ void twice(int *data) { data[0] = undeclared_thing; }\n";
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    const char *message = outcome_of(wrong, "twice");
+    cr_expect(strstr(message, "CUDA kernels do not build for emulated GPU 0"), "%s", message);
+    cr_expect(strstr(message, "undeclared_thing"), "the compiler's words: %s", message);
+    cr_expect_str_empty(outcome("twice"));
+}
+
 Test(cuda_faults, threads_that_part_at_a_barrier, .timeout = 60) {
     if (!is_emulated()) cr_skip("the device is not the emulated one");
     const char *message = outcome("part");

@@ -1,9 +1,12 @@
 // Every operator case of tests/lower, scheduled and printed for cuda, runs on the first cuda device
 // and gives what the reference interpreter gives. In the test run that device is the emulated one.
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "devices/device.h"
 #include "devices/registry.h"
@@ -337,4 +340,42 @@ Test(cuda_operators, warpgroups, .timeout = 600) {
     with_driver("cuda -arch=sm_90a -compute_units=1", run_warpgroups);
     with_driver("cuda -arch=sm_90a -compute_units=64",
                 run_warpgroups);  // tiles as small as they get
+}
+
+// The first case in a process of its own, with other text in place of each `from`, which is as long: the emulation
+// stops it.
+static void expect_stop(const berth_target *target, const char *from, const char *to) {
+    berth_arena *arena = NULL;
+    berth_device_info info;
+    cuda_images images = cuda_images_of_warpgroups(NULL);
+    cr_assert_null(berth_driver_device_info(here.driver, 0, &info));
+    if (!strstr(info.name, "emulated")) cr_skip("the device is not the emulated one");
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    images.case_count = 1;
+    char *text = berth_arena_strdup(arena, first_image(target, &images, arena));
+    cr_assert_gt(count_of(text, from), 1);
+    for (char *at = text; (at = strstr(at, from)); ++at) memcpy(at, to, strlen(to));
+    images.sources[0] = text;
+    pid_t child = fork();
+    if (child == 0) {
+        here.current = 0;
+        op_case_set_runner(run);
+        if (!load(&images)) (void)op_case_run(images.cases[0], target, arena);
+        _exit(0);
+    }
+    int status = 0;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGILL, "without %s: status %d", from,
+              status);
+    berth_arena_destroy(arena);
+}
+
+// What hardware would let pass with wrong results: no fence behind copies, none in front of the products.
+static void run_without_fences(const berth_target *target) {
+    expect_stop(target, "berth_units_see();", "                 ;");
+    expect_stop(target, "berth_units_begin(b", "(void)           (b");
+}
+
+Test(cuda_operators, warpgroups_without_fences, .timeout = 60) {
+    with_driver("cuda -arch=sm_90a -compute_units=1", run_without_fences);
 }

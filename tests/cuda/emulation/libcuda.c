@@ -2,7 +2,8 @@
 // what nvrtc.c beside it compiles. Strict where a real driver is: no context, no call; streams run on
 // threads of their own, so that nobody gets away without waiting; a failed launch stays.
 //
-// BERTH_EMULATION_FAIL=FUNCTION:N:RESULT makes the Nth call of a function fail (N = 0: every call),
+// BERTH_EMULATION_FAIL=FUNCTION:N:RESULT makes the Nth call of a function fail (N = 0: every call), *FUNCTION:0:RESULT its
+// first one and every call of any function from then on, as of a device that is gone;
 // BERTH_EMULATION_HANG=1 makes streams stop before their first kernel, BERTH_EMULATION_DEVICES=N.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -34,10 +35,17 @@ void emulated_wait_for_streams(void) {
 cuda_result emulated_fault(const char *name) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static int calls;
+    static atomic_bool gone;
     const char *wanted = getenv("BERTH_EMULATION_FAIL");
     char function[64];
     int number = 0;
     unsigned result = 0;
+    bool stays = wanted && *wanted == '*';
+    if (!stays) atomic_store(&gone, false);
+    if (stays && sscanf(wanted, "*%63[^:]:%d:%u", function, &number, &result) == 3) {
+        if (strcmp(function, name) == 0) atomic_store(&gone, true);
+        return atomic_load(&gone) ? result : CUDA_OK;
+    }
     if (!wanted || sscanf(wanted, "%63[^:]:%d:%u", function, &number, &result) != 3 ||
         strcmp(function, name) != 0)
         return CUDA_OK;
