@@ -608,6 +608,7 @@ static berth_status run_job(job *j) {
     j->result->choices = j->pipeline.choices.items.data;
     j->result->choice_count = j->pipeline.choices.items.count;
     j->result->over_device = j->pipeline.over_device;
+    j->result->over_memory = j->pipeline.over_memory;
     // Memory may run out here after a plan that exceeds a memory, while a smaller one is sought.
     j->result->over_bytes = status == berth_status_oom() ? 0 : j->pipeline.over_bytes;
     return status;

@@ -50,7 +50,9 @@ typedef struct berth_compile_options {
     bool no_slices;    // of channels (passes/slice_channels.h), however small the memory is
     uint64_t slice_budget_bytes;  // slices as for a budget of at least so much
     bool small_code;              // of plain C: fewer bytes of code rather than fewer instructions
-    // (optional) The first stages in patches (passes/patches.h): "NODE=N". Other texts ("auto", "never",
+    uint64_t
+        stated_limit_bytes;  // what an error says of the memory that is too small; 0 = its budget
+    // (optional) Stages in patches (passes/patches.h): "NODE=N" and such. Other texts ("auto", "never",
     // "least") are for who compares plans (fit/fit.h): nothing is done here.
     const char *patches;
     bool find_patches;  // list what there is to choose from, in the result
@@ -210,9 +212,9 @@ typedef struct berth_compile_result {
     const struct berth_kernel_choice *choices;
     uint32_t choice_count;
     const uint32_t *step_choices;
-    // Of an error OUT_OF_MEMORY: the device whose memory the plan exceeds, and by how much (0 =
+    // Of an error OUT_OF_MEMORY: the device whose memory the plan exceeds, which one, and by how much (0 =
     // not that). A search with so much more of reserve_bytes may place less there.
-    uint32_t over_device;
+    uint32_t over_device, over_memory;
     uint64_t over_bytes;
     const berth_patch_candidate *patch_candidates;  // where options.find_patches asks for them
     uint32_t patch_candidate_count;

@@ -58,6 +58,7 @@ typedef struct berth_pipeline {
     const char *notes[5];    // for the plan, as many as there are; NULL = nothing to say
     berth_packing *packing;  // of constants, from the pass layout on; not finished before the end
     uint32_t over_device;    // whose memory did not suffice
+    uint32_t over_memory;    // which one
     uint64_t over_bytes;     // by how much; 0 = all sufficed
     const berth_patch_candidate *patch_candidates;
     uint32_t patch_candidate_count;

@@ -2,7 +2,8 @@
 // is made, so several are made and compared: this is the one place where placement and memory plan meet
 // again. Each try compiles a copy of the module, which stays as it is. From the outside in:
 //
-//   patches   the first stages in bands of rows, where the memory is too small without (patches.c)
+//   least     of plain C: before a refusal names a least limit, a plan for that much is made (least.c)
+//   patches   stages in bands of rows or tiles, where the memory is too small without (patches.c)
 //   ways      options.parallel = "auto": one device each operation, products in parts, or a pipeline,
 //             whichever is predicted to be the fastest of those that fit (fit.c, as the next)
 //   slices    of channels, for plain C that does not fit without
@@ -32,7 +33,7 @@ typedef struct berth_fitted {
 //                 that fit
 //   "never"
 //   "least"       those of the plan that needs the least memory
-//   "NODE=N"      these (INVALID_ARGUMENT for another text)
+//   "NODE=N"      these, in the notation of passes/patches.h (INVALID_ARGUMENT for another text)
 // and options->parallel "none", "tensor", "pipeline" or "auto". Where nothing fits, the error is that of the plan
 // that exceeds the memory by the least, and result.over_bytes says by how much (0 = that is not the error). After an
 // error, too, *out_fitted is to be released.
@@ -53,6 +54,11 @@ typedef struct berth_fit_tries {
     uint64_t least_over_bytes;  // of all plans that did not fit; 0 = none
     struct berth_packed_store *packed_store;
 } berth_fit_tries;
+
+// As berth_fit, which looks at options->patches, but for the least that a refusal names.
+BERTH_MUST_USE berth_status berth_fit__with_patches(berth_fit_tries *tries,
+                                                    const berth_compile_options *options,
+                                                    berth_fitted *fitted);
 
 // The same but for patches, of which "NODE=N" alone counts. `fitted` has what it held released, and its result
 // lives as long as tries->packed_store.

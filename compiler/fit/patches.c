@@ -228,8 +228,8 @@ static berth_status compare(fitter *f, berth_status status, berth_fitted *fitted
     return searched;
 }
 
-static berth_status fit(berth_fit_tries *tries, const berth_compile_options *options,
-                        berth_fitted *fitted) {
+berth_status berth_fit__with_patches(berth_fit_tries *tries, const berth_compile_options *options,
+                                     berth_fitted *fitted) {
     berth_status status = berth_fit__without_patches(tries, options, fitted);
     if (!wants_patches(options, status, fitted)) return status;
     fitter f = {.tries = tries, .options = options};
@@ -240,15 +240,5 @@ static berth_status fit(berth_fit_tries *tries, const berth_compile_options *opt
     }
     status = compare(&f, status, fitted);
     berth_arena_destroy(f.arena);
-    return status;
-}
-
-berth_status berth_fit(const berth_module *module, const berth_compile_options *options,
-                       berth_fitted *out_fitted) {
-    *out_fitted = (berth_fitted){0};
-    BERTH_TRY(berth_fit_check_patches(options->patches));
-    berth_fit_tries tries = {.module = module};
-    berth_status status = fit(&tries, options, out_fitted);
-    out_fitted->packed_store = tries.packed_store;
     return status;
 }

@@ -333,6 +333,7 @@ static berth_status check_constants(berth_packager *p, uint32_t place) {
     uint64_t total = berth_packager__used_bytes(p, index);
     if (total <= memory->budget_bytes) return BERTH_OK;
     p->pipeline->over_device = owner;
+    p->pipeline->over_memory = index;
     p->pipeline->over_bytes = total - memory->budget_bytes;
     char need[32];
     char have[32];
@@ -358,14 +359,15 @@ static berth_status check_limit(berth_packager *p, uint32_t place,
     const berth_target_memory *memory = &p->target->memories[index];
     uint64_t total = berth_packager__used_bytes(p, index);
     uint64_t workspace_bytes = values ? p->pools.data[values->pool].size_bytes : 0;
-    uint64_t limit = memory->budget_bytes;
+    uint64_t limit = memory->budget_bytes, stated = p->pipeline->options->stated_limit_bytes;
     if (limit == 0 || total <= limit) return BERTH_OK;
     p->pipeline->over_device = berth_packager__owner(p, place);
+    p->pipeline->over_memory = index;
     p->pipeline->over_bytes = total - limit;
     char need[32];
     char have[32];
     berth_format_bytes(total, need);
-    berth_format_bytes(limit, have);
+    berth_format_bytes(stated ? stated : limit, have);
     return berth_status_make(
         BERTH_OUT_OF_MEMORY,
         "memory \"%s\" needs %s (%llu bytes) for this model, of which %llu bytes are intermediate "
