@@ -28,6 +28,7 @@ typedef struct berth_kernel_source {
     uint32_t scratch_bytes;  // per thread (cpu)
     double flops;
     bool chooses_loads;  // a condition chooses between what is read in two places
+    bool gathers;        // single elements are read at places that are loaded
     double bytes;
 } berth_kernel_source;
 

@@ -96,6 +96,9 @@ typedef struct fact_walk {
     uint32_t *seen;  // by expression: the last statement that has it
     uint32_t statement;
     bool chooses_loads;
+    bool in_place;  // of a load
+    bool gathers;   // loads at places that are loaded
+    bool vectors;   // loads of several elements
 } fact_walk;
 
 // select(is_nan(x), c, x), where x counts once, also in functions that were read and have it twice.
@@ -179,8 +182,13 @@ static double walk_expr(fact_walk *w, berth_expr id) {
     if (node->kind == BERTH_EXPR_LOAD) {
         w->access[node->load.buf] |= BERTH_ACCESS_READ;
         count_move(w, node->load.buf, node->lanes);
+        bool inside = w->in_place;
+        w->gathers |= inside;
+        w->vectors |= node->lanes > 1;
+        w->in_place = true;
         for (int i = 0; i < node->index_count; ++i)
             flops += walk_expr(w, berth_tfn_load_indices(fn, id)[i]);
+        w->in_place = inside;
         return flops;
     }
     if (!node->is_index && berth_dtype_is_float((berth_dtype)node->dtype)) {
@@ -262,6 +270,7 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
                    .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
     kernel->chooses_loads = w.chooses_loads;
+    kernel->gathers = w.gathers && !w.vectors;
     berth_buf *list = berth_arena_new_array(arena, berth_buf, fn->bufs.count + 1);
     bool *written = berth_arena_new_array(arena, bool, fn->bufs.count + 1);
     berth_kernel_binding *bindings =

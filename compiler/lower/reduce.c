@@ -87,10 +87,12 @@ static berth_expr log_sum_exp(berth_lower *c, const berth_op *op, const reductio
     return x_cast(c, to, x_add(c, log, berth_lower__get(c, top)));
 }
 
-// Sums of integers run in i64; they wrap as those of the type itself do.
+// Integers are reduced in i64, and sums of up to 32 bits in 32: they wrap as those of the type itself do.
 static berth_dtype accumulator(berth_op_kind kind, berth_dtype t) {
     if (berth_dtype_is_float(t) || kind == BERTH_OP_REDUCE_MAX || kind == BERTH_OP_REDUCE_MIN)
         return t;
+    if (kind == BERTH_OP_REDUCE_SUM && berth_dtype_size_bytes(t) <= sizeof(int32_t))
+        return t == BERTH_DTYPE_U32 ? t : BERTH_DTYPE_I32;
     return t == BERTH_DTYPE_U64 ? t : BERTH_DTYPE_I64;
 }
 

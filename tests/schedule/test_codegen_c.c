@@ -115,8 +115,8 @@ Test(codegen_c, accuracy_over_all_exponents) {
     }
 }
 
-// Whether the kernel of y[i] = VALUE is one that chooses between reads (berth_kernel_source).
-static bool chooses_loads(const char *value) {
+// What the code generator says of the kernel of y[i] = VALUE, which its source says, too.
+static berth_kernel_source kernel_of(const char *value, const char *mark, bool *out_marked) {
     char text[512];
     snprintf(text, sizeof(text),
              "module \"m\"\n"
@@ -128,10 +128,32 @@ static bool chooses_loads(const char *value) {
     berth_status status = berth_codegen_c.print(c.fn, "k", c.arena, &code);
     cr_assert(!status, "%s", berth_status_message(status));
     cr_assert_eq(code.kernel_count, 1);
-    bool chooses = code.kernels[0].chooses_loads;
-    cr_expect_eq(chooses, strstr(code.source, "BERTH_NO_MASKS void k") != NULL);
+    berth_kernel_source kernel = code.kernels[0];
+    *out_marked = strstr(code.source, mark) != NULL;
     support_case_destroy(&c);
+    return kernel;
+}
+
+static bool chooses_loads(const char *value) {
+    bool marked = false;
+    bool chooses = kernel_of(value, "BERTH_NO_MASKS void k", &marked).chooses_loads;
+    cr_expect_eq(chooses, marked, "%s", value);
     return chooses;
+}
+
+static bool gathers(const char *value) {
+    bool marked = false;
+    bool gathers = kernel_of(value, "BERTH_GATHERS void k", &marked).gathers;
+    cr_expect_eq(gathers, marked, "%s", value);
+    return gathers;
+}
+
+// Elements at loaded places, beside others or among them.
+Test(codegen_c, elements_at_loaded_places) {
+    cr_expect(gathers("%x[max(0, min(index(%z[%i]), 63))]"));
+    cr_expect(gathers("%z[%i] + %x[63 - max(0, min(index(%z[%i]), 63))]"));
+    cr_expect_not(gathers("%x[%i] + %z[63 - %i]"));
+    cr_expect_not(gathers("select(%z[%i] > 0, %x[%i], 0)"));
 }
 
 // What both sides read, or the condition does, is read in any case, and the loop goes into vectors as it
