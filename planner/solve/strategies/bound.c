@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "planner/solve/bounds/load_bound.h"
 #include "planner/solve/bounds/pricing.h"
 #include "planner/solve/problem/bundle.h"
@@ -13,8 +14,8 @@
 #include "planner/solve/strategies/strategies.h"
 
 enum {
-    FIRST_CELLS = 12 * 1000 * 1000,
-    MOST_CELLS = 24 * 1000 * 1000,  // 8 bytes each
+    LEAST_CELLS = 12 * 1000 * 1000,
+    MOST_CELLS = 32 * 1000 * 1000,  // 8 bytes each
     CELLS_PER_NODE = 600,
     FIRST_GRAIN = 64,  // of the prices' sum, for each item
     FINEST_GRAIN = 100 * 1000,
@@ -190,8 +191,20 @@ static double price_all(bound_run *run) {
 
 // ------------------------------------------------------------------------------------------------
 
+static uint64_t nodes_left(const berth_place_search *search) {
+    return search->node_limit > search->nodes ? search->node_limit - search->nodes : 0;
+}
+
+// Fine prices matter more than many: few whole numbers for each item are all noise. So the cells are
+// as many as leave some passes.
 static void look_roughly(bound_run *run) {
-    run->cells = FIRST_CELLS;
+    enum { PASSES = 32, NS_PER_NODE = 1000 };
+    const berth_place_search *search = run->search;
+    double nodes = (double)nodes_left(search);
+    if (search->deadline_ns != 0)
+        nodes = fmin(nodes, (double)(search->deadline_ns - berth_clock_ns()) / NS_PER_NODE);
+    double cells = nodes * CELLS_PER_NODE / PASSES;
+    run->cells = (uint32_t)fmax(LEAST_CELLS, fmin(cells, MOST_CELLS));
     run->grain = fmin((double)FIRST_GRAIN * run->nets->item_count, FINEST_GRAIN);
 }
 
@@ -231,10 +244,6 @@ static void refute(bound_run *run, uint64_t nodes) {
         if (!look_closer(run)) return;
         berth_place__bundle_widen(run->bundle);
     }
-}
-
-static uint64_t nodes_left(const berth_place_search *search) {
-    return search->node_limit > search->nodes ? search->node_limit - search->nodes : 0;
 }
 
 // The limit to refute is the best value first (most often it is the optimum, and the bound is as
