@@ -262,9 +262,8 @@ static berth_status tighten(const berth_planner_state *state, berth_place_answer
     return allow_failure(status);
 }
 
-// The value of a placement; INFINITY where it does not keep the limits.
-static berth_status evaluate_start(const berth_planner_state *state, const uint32_t *assignment,
-                                   double *out_value) {
+berth_status berth_planner__value_of(const berth_planner_state *state, const uint32_t *assignment,
+                                     double *out_value) {
     berth_planner_choice *choice = state->choice;
     berth_place_value value;
     berth_planner__placement_capacity(choice->placement, choice->reserve_bytes);
@@ -326,45 +325,6 @@ static berth_status check_total(const berth_planner_state *state) {
                              need, have);
 }
 
-// What another plan than that of the rules is at least predicted to gain: predictions are no surer than
-// that, and operations without a time of their own could be anywhere.
-static const double least_gain = 0.01;
-
-// What devices that work in the host's memory take to be handed their work and to hand it back. The one
-// that hands over is kept from its own work for about as long (a thread is woken, a driver called),
-// which the solver's schedule does not have.
-static berth_status hand_overs_of(const berth_planner_state *state, const uint32_t *assignment,
-                                  double *out_ms) {
-    const berth_multi_target *target = state->options->target;
-    const berth_placement *placement = state->choice->placement;
-    berth_place_value value;
-    berth_place_copy *copies = NULL;
-    uint32_t count = 0;
-    *out_ms = 0;
-    if (state->choice->objective != BERTH_PLACE_LATENCY) return BERTH_OK;
-    BERTH_TRY(berth_place_schedule(state->choice->arena, &placement->problem, assignment, &value,
-                                   &copies, &count));
-    for (uint32_t i = 0; i < count; ++i)
-        if (berth_multi_target_share_memory(target, placement->target_device[copies[i].link],
-                                            target->host, NULL))
-            *out_ms += copies[i].end - copies[i].start;
-    return BERTH_OK;
-}
-
-// Whether the plan of the rules does, in place of what auto found.
-static berth_status rules_suffice(const berth_planner_state *state, const uint32_t *rules,
-                                  double rules_value, const berth_place_answer *answer,
-                                  bool *out_suffice) {
-    double found_ms = 0, rules_ms = 0;
-    *out_suffice = false;
-    if (strcmp(strategy_of(state), "auto") != 0 || rules_value == INFINITY) return BERTH_OK;
-    BERTH_TRY(hand_overs_of(state, answer->assignment, &found_ms));
-    BERTH_TRY(hand_overs_of(state, rules, &rules_ms));
-    *out_suffice =
-        rules_value <= answer->value.value * (1 + least_gain) + fmax(0, found_ms - rules_ms);
-    return BERTH_OK;
-}
-
 static berth_status search(berth_planner_state *state) {
     berth_planner_choice *choice = state->choice;
     uint32_t count = choice->placement->problem.node_count;
@@ -373,7 +333,7 @@ static berth_status search(berth_planner_state *state) {
     double rules_value = INFINITY;
     BERTH_TRY(check_total(state));
     BERTH_TRY(rules_start(state, start, &found));
-    if (found) BERTH_TRY(evaluate_start(state, start, &rules_value));
+    if (found) BERTH_TRY(berth_planner__value_of(state, start, &rules_value));
     if (rules_value < INFINITY && all_decided(state)) {
         choice->lower_bound = rules_value;
         return BERTH_OK;
@@ -383,7 +343,7 @@ static berth_status search(berth_planner_state *state) {
     if (status && !(found && is_infeasible(status)))
         return berth_status_prefix(status, "placement");
     // Again: there may be less room for constants than before.
-    berth_status again = found ? evaluate_start(state, start, &rules_value) : BERTH_OK;
+    berth_status again = found ? berth_planner__value_of(state, start, &rules_value) : BERTH_OK;
     if (!again && status && rules_value == INFINITY)
         return berth_status_prefix(status, "placement");
     if (again || status) {
@@ -397,12 +357,9 @@ static berth_status search(berth_planner_state *state) {
     choice->lower_bound = answer.lower_bound;
     choice->reproducible = answer.reproducible;
     choice->search_nodes = answer.nodes;
-    bool by_rules_after_all = false;
-    BERTH_TRY(rules_suffice(state, start, rules_value, &answer, &by_rules_after_all));
-    if (by_rules_after_all) {
-        assignment = start;
-        choice->found_by = "default";
-    }
+    if (strcmp(strategy_of(state), "auto") == 0 && rules_value < INFINITY)
+        BERTH_TRY(berth_planner__prefer_simple(state, start, rules_value, answer.value.value,
+                                               &assignment));
     const char *reason = berth_arena_printf(state->arena, "strategy %s, for %s", strategy_of(state),
                                             objective_of(state));
     return berth_planner__placement_fix(choice->placement, state, assignment, reason);

@@ -17,6 +17,17 @@ struct berth_planner_choice {
     uint64_t *reserve_bytes;  // per device of the target: left for values
 };
 
+// The value of a placement, in the problem's unit; INFINITY where it does not keep the limits.
+BERTH_MUST_USE berth_status berth_planner__value_of(const berth_planner_state *state,
+                                                    const uint32_t *assignment, double *out_value);
+
+// simple_plans.c: sets *assignment, which a search found and which is worth `value`, to that of a simple plan
+// unless it is surely better. Simple are the plan of the rules (`rules`, worth `rules_value`) and, for latency, all
+// on one device of each kind, what cannot run there where the rules have it. Sets found_by.
+BERTH_MUST_USE berth_status berth_planner__prefer_simple(const berth_planner_state *state,
+                                                         const uint32_t *rules, double rules_value,
+                                                         double value, const uint32_t **assignment);
+
 // Fills the rejected devices of the plan's entries. `assignment`: of the finished plan.
 void berth_planner__reject(const berth_planner_state *state, const uint32_t *assignment,
                            berth_plan *plan);
