@@ -170,9 +170,9 @@ double berth_packager__copy_ns(const berth_packager *p, uint32_t index, uint32_t
     return route.time_ns;
 }
 
-double berth_packager__kernel_ns(const berth_packager *p, uint32_t index) {
+// Plain C is far from the peaks.
+static double plain_c_ns(const berth_packager *p, uint32_t index) {
     const berth_program_step *step = &p->steps.data[index];
-    if (step->kind != BERTH_STEP_DISPATCH) return 0;
     const berth_program_kernel *kernel = &p->kernels.data[step->kernel];
     const berth_work *call = p->facts.data[index].work;
     berth_work work = {.key = "",
@@ -183,6 +183,18 @@ double berth_packager__kernel_ns(const berth_packager *p, uint32_t index) {
     berth_cost_figure figure;
     return berth_cost_work_ns(p->target, NULL, step->device, &work, (berth_cost_constants){0},
                               &figure);
+}
+
+double berth_packager__kernel_ns(const berth_packager *p, uint32_t index) {
+    const berth_program_step *step = &p->steps.data[index];
+    if (step->kind != BERTH_STEP_DISPATCH) return 0;
+    const berth_program_kernel *kernel = &p->kernels.data[step->kernel];
+    const berth_target_device *device = &p->target->devices[step->device];
+    if (p->target->executor == BERTH_EXECUTOR_AOT) return plain_c_ns(p, index);
+    double bandwidth = p->target->memories[device->own_memory].bandwidth_bytes_per_s;
+    double compute_s = kernel->flops / berth_target_peak(device->target, BERTH_DTYPE_F32);
+    double memory_s = bandwidth > 0 ? kernel->bytes / bandwidth : 0;
+    return (compute_s > memory_s ? compute_s : memory_s) * 1e9;
 }
 
 // Kernel time of a device's steps, by number of all steps: [i] is that of the first i.
