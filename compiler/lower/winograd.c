@@ -179,7 +179,7 @@ void berth_lower__winograd_input(berth_lower *c, const berth_op *op) {
     berth_expr n = berth_lower__loop(c, "n", x->dims[0], BERTH_LOOP_PARALLEL);
     berth_expr ty = berth_lower__loop(c, "ty", rows, BERTH_LOOP_PARALLEL);
     berth_expr tx = berth_lower__loop(c, "tx", columns, BERTH_LOOP_PARALLEL);
-    points to = {.channel = berth_lower__loop(c, "ic", x->dims[1], BERTH_LOOP_SERIAL)};
+    points to = {.channel = berth_lower__loop(c, "ic", x->dims[1], BERTH_LOOP_SIMD)};
     to.tile = x_add(c, x_muli(c, x_add(c, x_muli(c, n, rows), ty), columns), tx);
     store_points(c, op, pads, m, n, ty, tx, &to);
     berth_lower__end_loops(c, 4);

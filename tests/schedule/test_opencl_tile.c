@@ -260,3 +260,18 @@ Test(opencl_tile, blocked_layouts_on_cores, .timeout = 120) {
         support_case_destroy(&c);
     }
 }
+
+// Stores whose distance is an argument may overlap as far as a compiler sees: it is told that they do not.
+Test(opencl_tile, loops_without_order_say_so) {
+    bench_case c = support_case_parse(
+        "module \"m\"\ntensor @f(%x: f32[4, 64] in, %y: f32[2, 4, 64] out) {\n"
+        "  parallel %t in 4 {\n    simd %i in 64 {\n      %y[0, %t, %i] = %x[%t, %i]\n"
+        "      %y[1, %t, %i] = -%x[%t, %i]\n    }\n  }\n}\n");
+    berth_codegen_result code = {0};
+    berth_status status = berth_codegen_opencl.print(c.fn, "k", c.arena, &code);
+    cr_assert_null(status, "%s", berth_status_message(status));
+    const char *hint = strstr(code.source, "\nBERTH_SIMD\n");
+    cr_assert_not_null(hint, "%s", code.source);
+    cr_expect_eq(strncmp(hint + 12 + strspn(hint + 12, " "), "for (", 5), 0, "%s", hint);
+    support_case_destroy(&c);
+}
