@@ -68,6 +68,9 @@ typedef struct berth_compile_options {
     struct berth_generic_kernels *generic_kernels;
     uint32_t generic_scope;  // of its keys
     bool any_size;           // schedules that many sizes share
+    // (optional) What earlier compilations for other sizes saw: of functions of which only outermost loops change, any_size
+    // leaves the tiles as they are (compiler/schedule/seen_extents.h).
+    struct berth_seen_extents *seen_extents;
     // The module is one of the sizes that may come: its functions are printed for `generic_kernels` to know which
     // of their numbers change (berth_generic_kernels_note). No program is made.
     bool note_sizes;

@@ -8,6 +8,7 @@
 #include "compiler/rules.h"
 #include "compiler/schedule/plain_in_place.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/seen_extents.h"
 #include "compiler/schedule/skip_zeros.h"
 #include "compiler/schedule/work_groups.h"
 #include "compiler/tuning/function_decisions.h"
@@ -128,7 +129,12 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
     bool small = policy == &berth_schedule_policy_plain_small;
     if (small || policy == &berth_schedule_policy_plain)
         pairs = add_plain_pairs(fn, small, pairs, &pair_count);
-    fn->any_size = s->options->any_size;
+    berth_seen_change change = BERTH_SEEN_INNER;
+    if (s->options->seen_extents)
+        BERTH_TRY(berth_seen_extents_note(s->options->seen_extents, s->options->generic_scope, name,
+                                          fn, &change));
+    fn->any_size = s->options->any_size && change != BERTH_SEEN_NOTHING;
+    fn->same_tiles = fn->any_size && change == BERTH_SEEN_OUTERMOST;
     fn->whole_results = berth_attrs_int(module, &berth_module_function(module, function)->attrs,
                                         BERTH_ATTR_WHOLE_RESULTS, 0);
     berth_kernel_choice choice = {.scheduled = function,

@@ -9,6 +9,7 @@
 #include "compiler/package/plans.h"
 #include "compiler/package/program_copy.h"
 #include "compiler/passes/packed_store.h"
+#include "compiler/schedule/seen_extents.h"
 #include "compiler/vm/families.h"
 #include "compiler/vm/walk.h"
 #include "ir/dim.h"
@@ -452,6 +453,12 @@ static berth_status make_plans(void *user) {
     return BERTH_OK;
 }
 
+static berth_status make_seen(void *user) {
+    builder *b = user;
+    b->compile.seen_extents = berth_seen_extents_create(b->arena);
+    return BERTH_OK;
+}
+
 // What programs for many shapes have in common lives as long as the arena.
 static void destroy_kernels(void *kernels) {
     berth_generic_kernels_destroy(kernels);
@@ -468,6 +475,7 @@ static berth_status open_stores(void *user) {
     berth_arena_defer(b->arena, destroy_packed, b->packed_store);
     b->compile.generic_kernels = b->generic_kernels;
     b->compile.packed_store = b->packed_store;
+    BERTH_TRY(berth_arena_try(b->arena, make_seen, b));
     return berth_packed_store_trust(b->packed_store, b->module);
 }
 

@@ -105,7 +105,8 @@ static bool shares_vectors(const berth_cpu_tile *p, int loop) {
 }
 
 static int find_row(const berth_cpu_tile *p, bool sharing) {
-    for (int i = p->vec - 1; i >= 0; --i)
+    const int outermost = p->fn->same_tiles ? 1 : 0;  // the loop before that changes
+    for (int i = p->vec - 1; i >= outermost; --i)
         if (i != p->col && p->nest.loops[i].extent > 1 && serves_as_row(p, i) &&
             (!sharing || shares_vectors(p, i)))
             return i;
@@ -178,6 +179,7 @@ static bool decides(const berth_cpu_tile *p, int loop) {
 // Loops `loop` and loop + 1 become one where every access of the nest goes on regularly.
 static bool try_fuse(berth_cpu_tile *p, int loop) {
     if (decides(p, loop) || decides(p, loop + 1)) return false;
+    if (loop == 0 && p->fn->same_tiles) return false;  // it is what changes
     berth_access_list accesses = {0};
     berth_access store = {.buf = 0, .at = p->store};
     for (uint32_t i = 0; i < p->loads.items.count; ++i)

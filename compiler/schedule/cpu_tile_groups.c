@@ -4,7 +4,7 @@
 // Tiles that one group works through: a divisor of their number that leaves enough groups.
 static int64_t choose_chunk(const berth_cpu_tile *p, int64_t tiles, int64_t other_groups) {
     int64_t best = 1;
-    if (p->facts->any_size) return best;
+    if (p->facts->any_groups) return best;
     for (int64_t c = 1; c <= tiles && c <= 64; ++c)
         if (tiles % c == 0 && (tiles / c) * other_groups >= BERTH_CPU_WANTED_GROUPS) best = c;
     return best;

@@ -90,7 +90,8 @@ static berth_stmt schedule_dependent(berth_tfn *fn, const berth_nest *nest, cons
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {
     berth_cpu_facts facts = berth_cpu__facts_of(target);
-    facts.any_size = fn->any_size;
+    facts.any_size = fn->any_size && !fn->same_tiles;
+    facts.any_groups = fn->any_size;
     return berth_schedule_nests_with(fn, schedule_nest, schedule_dependent, &facts);
 }
 

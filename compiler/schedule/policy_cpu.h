@@ -30,6 +30,7 @@ typedef struct berth_cpu_facts {
     const berth_target *target;  // whose intrinsics may be used; NULL: the language has none
     bool inside;                 // of an iteration of a parallel loop: no groups are wanted
     bool any_size;               // forms that many sizes share are wanted
+    bool any_groups;             // what runs in parallel does not follow from how much there is
 } berth_cpu_facts;
 // What the target says of its cores. policy_cpu.c
 berth_cpu_facts berth_cpu__facts_of(const berth_target *target);

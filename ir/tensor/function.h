@@ -211,6 +211,8 @@ typedef struct berth_tfn {
     // Schedules take forms that many sizes share rather than the best one for these sizes
     // (compiler/kernels/generic_kernels.h); not part of the text and JSON forms.
     bool any_size;
+    // Of any_size: only outermost loops change, so that the best tiles serve all sizes.
+    bool same_tiles;
     // While it is scheduled: results of the product of which this is a part (BERTH_ATTR_WHOLE_RESULTS); 0 = it is whole.
     int64_t whole_results;
     // (optional) While it is scheduled: what is decided of its nests (compiler/schedule/decisions.h).

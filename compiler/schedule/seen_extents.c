@@ -1,0 +1,117 @@
+#include "compiler/schedule/seen_extents.h"
+
+#include <string.h>
+
+// A tile has rows, columns and lanes: with that many loops of one extent none of them is the one that changes.
+enum { least_depth = 3 };
+
+typedef struct seen_function {
+    struct seen_function *next;
+    uint32_t scope;
+    const char *name;
+    // Of loops, in the order of statements. Loops of one round are left out: of a batch of one there are fewer.
+    uint32_t count;
+    int64_t *extents;  // as first seen
+    bool *changes;
+} seen_function;
+
+struct berth_seen_extents {
+    berth_arena *arena;
+    seen_function *functions;
+};
+
+berth_seen_extents *berth_seen_extents_create(berth_arena *arena) {
+    berth_seen_extents *seen = berth_arena_new(arena, berth_seen_extents);
+    seen->arena = arena;
+    return seen;
+}
+
+static bool is_loop(const berth_tfn *fn, berth_stmt id) {
+    return id && fn->stmts.data[id].kind == BERTH_STMT_FOR;
+}
+
+// -1: only the run knows it.
+static int64_t extent_of(const berth_tfn *fn, berth_stmt loop) {
+    const berth_expr_node *extent = berth_tfn_expr(fn, fn->stmts.data[loop].value);
+    return extent->kind == BERTH_EXPR_INT ? extent->i : -1;
+}
+
+static uint32_t count_loops(const berth_tfn *fn) {
+    uint32_t count = 0;
+    for (berth_stmt id = 1; id < fn->stmts.count; ++id) count += is_loop(fn, id);
+    return count;
+}
+
+typedef struct note_job {
+    berth_seen_extents *seen;
+    uint32_t scope;
+    const char *name;
+    const berth_tfn *fn;
+    seen_function *found;
+} note_job;
+
+static berth_status add(void *user) {
+    note_job *job = user;
+    berth_arena *arena = job->seen->arena;
+    const uint32_t count = count_loops(job->fn);
+    seen_function *made = berth_arena_new(arena, seen_function);
+    made->scope = job->scope;
+    made->name = berth_arena_strdup(arena, job->name);
+    made->extents = berth_arena_new_array(arena, int64_t, count + 1);
+    made->changes = berth_arena_new_array(arena, bool, count + 1);
+    for (berth_stmt id = 1; id < job->fn->stmts.count; ++id)
+        if (is_loop(job->fn, id)) made->extents[made->count++] = extent_of(job->fn, id);
+    made->next = job->seen->functions;
+    job->seen->functions = job->found = made;
+    return BERTH_OK;
+}
+
+static void compare(seen_function *held, const berth_tfn *fn) {
+    uint32_t i = 0;
+    for (berth_stmt id = 1; id < fn->stmts.count; ++id) {
+        if (!is_loop(fn, id)) continue;
+        held->changes[i] |= held->extents[i] != extent_of(fn, id);
+        i++;
+    }
+}
+
+// Loops of more than one round, each with nothing but the next one in it, inside `loop`.
+static int depth_inside(const berth_tfn *fn, berth_stmt loop) {
+    int depth = 0;
+    for (berth_stmt id = fn->stmts.data[loop].body; is_loop(fn, id); id = fn->stmts.data[id].body)
+        depth += extent_of(fn, id) > 1;
+    return depth;
+}
+
+static bool is_outermost(const berth_tfn *fn, berth_stmt loop) {
+    const berth_stmt_node *body = &fn->stmts.data[fn->body];
+    if (body->kind != BERTH_STMT_SEQ) return loop == fn->body;
+    for (uint32_t i = 0; i < body->count; ++i)
+        if (berth_tfn_seq_items(fn, fn->body)[i] == loop) return true;
+    return false;
+}
+
+static berth_seen_change change_of(const seen_function *held, const berth_tfn *fn) {
+    berth_seen_change change = BERTH_SEEN_NOTHING;
+    uint32_t i = 0;
+    for (berth_stmt id = 1; id < fn->stmts.count; ++id) {
+        if (!is_loop(fn, id) || !held->changes[i++]) continue;
+        if (!is_outermost(fn, id) || depth_inside(fn, id) < least_depth) return BERTH_SEEN_INNER;
+        change = BERTH_SEEN_OUTERMOST;
+    }
+    return change;
+}
+
+berth_status berth_seen_extents_note(berth_seen_extents *seen, uint32_t scope, const char *name,
+                                     const berth_tfn *fn, berth_seen_change *out_change) {
+    note_job job = {seen, scope, name, fn, NULL};
+    const uint32_t count = count_loops(fn);
+    for (seen_function *f = seen->functions; f && !job.found; f = f->next)
+        if (f->scope == scope && f->count == count && strcmp(f->name, name) == 0) job.found = f;
+    if (!job.found)
+        BERTH_TRY(berth_arena_try(seen->arena, add, &job));
+    else
+        compare(job.found, fn);
+    *out_change = change_of(job.found, fn);
+    return BERTH_OK;
+}
