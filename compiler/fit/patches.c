@@ -1,5 +1,6 @@
 // Which stages of a model run in patches of the image (passes/patches.h), by plans of its memory
 // that are compared.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,22 +116,41 @@ static berth_status plan(fitter *f, const char *text, berth_fitted *fitted, bool
 
 // ---- what is wanted -----------------------------------------------------------------------------
 
-// Plans with more and more work until one fits, by halves: the more work, the lower the peak, nearly.
-static berth_status find_fitting(fitter *f, berth_fitted *fitted) {
-    uint32_t low = 0, high = f->candidate_count;
+// Plans with more and more work until one fits, by halves: the more work, the lower the peak, nearly. That holds
+// among regions of one form, and not across forms: of each, and none with more work than what fits already.
+static berth_status halve(fitter *f, const berth_patch_candidate *list, uint32_t count,
+                          double *most_work, berth_fitted *fitted) {
+    uint32_t low = 0, high = count;
+    while (high > 0 && list[high - 1].extra_work >= *most_work) --high;
     while (low < high) {
         uint32_t at = low + (high - low) / 2;
-        const char *text = berth_patch_choice_text(f->arena, &f->candidates[at].choice);
+        const char *text = berth_patch_choice_text(f->arena, &list[at].choice);
         bool fits = false;
         BERTH_TRY(plan(f, text, fitted, &fits));
         if (fits && (!f->best || fitted->result.program->predicted_ns < f->best_ns)) {
             f->best = text;
             f->best_ns = fitted->result.program->predicted_ns;
         }
-        if (fits && !reads_again(fitted))
+        if (fits && !reads_again(fitted)) {
             high = at;
-        else
+            *most_work = list[at].extra_work;
+        } else {
             low = at + 1;
+        }
+    }
+    return BERTH_OK;
+}
+
+static berth_status find_fitting(fitter *f, berth_fitted *fitted) {
+    double most_work = INFINITY;
+    berth_patch_candidate *list =
+        berth_arena_new_array(f->arena, berth_patch_candidate, f->candidate_count + 1);
+    for (uint32_t form = 0; form < BERTH_PATCH_FORMS; ++form) {
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < f->candidate_count; ++i)
+            if (berth_patch_form(&f->candidates[i].choice) == form)
+                list[count++] = f->candidates[i];
+        BERTH_TRY(halve(f, list, count, &most_work, fitted));
     }
     return BERTH_OK;
 }

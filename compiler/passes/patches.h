@@ -25,6 +25,13 @@ typedef struct berth_patch_choice {
     uint32_t columns;   // of patches; 1 = bands
 } berth_patch_choice;
 
+// Bands from the first stage on, bands in the middle, tiles: what an estimate is wrong by is much the same in a form, and
+// not across them.
+#define BERTH_PATCH_FORMS 3
+static inline uint32_t berth_patch_form(const berth_patch_choice *choice) {
+    return choice->columns > 1 ? 2 : choice->after != NULL;
+}
+
 // "[AFTER..]NODE=ROWS[xCOLUMNS]". Parsed, AFTER is still a part of `node`: names may have dots, and only a module says
 // which ones it has. `arena`, inside its berth_arena_try, has the name; NULL = only whether it is such a text.
 bool berth_patch_choice_parse(berth_arena *arena, const char *text, berth_patch_choice *out_choice);
@@ -46,7 +53,7 @@ typedef enum berth_patch_memory {
     BERTH_PATCH_SLICED,  // and channels run in slices (slice_channels.h)
 } berth_patch_memory;
 
-// The choices that lower the peak, those left out that another one beats clearly in peak, and in work;
+// The choices that lower the peak, those left out that another one of their form beats clearly in peak, and in work;
 // least work first. A region that leaves out the operation with the peak cannot lower it and is not looked at; of
 // the others the shortest are, a few thousand choices at most. Types are inferred. Inside berth_arena_try of `arena`.
 // O(choices * operations).

@@ -119,14 +119,16 @@ static const double most_extra_work = 1;
 
 // Those that lower the peak of all with less work; nearly as low ones stay, for it is an estimate.
 static uint32_t keep_best(berth_patch_candidate *list, uint32_t count, uint64_t whole_bytes) {
-    uint64_t least = whole_bytes;
+    uint64_t least[BERTH_PATCH_FORMS];
     uint32_t kept = 0;
+    for (int i = 0; i < BERTH_PATCH_FORMS; ++i) least[i] = whole_bytes;
     if (count) qsort(list, count, sizeof(*list), compare_candidates);
     for (uint32_t i = 0; i < count; ++i) {
+        uint64_t *lowest = &least[berth_patch_form(&list[i].choice)];
         if (list[i].peak_bytes >= whole_bytes || list[i].extra_work > most_extra_work ||
-            list[i].peak_bytes > least + least / slack_share)
+            list[i].peak_bytes > *lowest + *lowest / slack_share)
             continue;
-        if (list[i].peak_bytes < least) least = list[i].peak_bytes;
+        if (list[i].peak_bytes < *lowest) *lowest = list[i].peak_bytes;
         list[i].whole_bytes = whole_bytes;
         list[kept++] = list[i];
     }
