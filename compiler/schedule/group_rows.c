@@ -294,6 +294,7 @@ static berth_intrinsic warp_intrinsic(const group_plan *p, berth_binary op, bert
                  {BERTH_BINARY_MAX, BERTH_INTRINSIC_WARP_MAX_F64},
                  {BERTH_BINARY_MIN, BERTH_INTRINSIC_WARP_MIN_F64},
                  {BERTH_BINARY_ADD, BERTH_INTRINSIC_WARP_ADD_I64},
+                 {BERTH_BINARY_ADD, BERTH_INTRINSIC_WARP_ADD_I32},
                  {BERTH_BINARY_MAX, BERTH_INTRINSIC_WARP_MAX_I32},
                  {BERTH_BINARY_MIN, BERTH_INTRINSIC_WARP_MIN_I32}};
     if (!p->target || p->columns > 1 || p->items < WARP_ITEMS) return BERTH_INTRINSIC_COUNT;

@@ -323,6 +323,33 @@ Test(patches, a_region_in_the_middle_leaves_what_is_before_it_as_it_was) {
     berth_arena_destroy(arena);
 }
 
+// Estimates of one form are compared, and not across forms: a choice stays that only one of another form beats
+// clearly, in peak and in work.
+static bool is_beaten_by_another_form(const patch_job *listed, uint32_t at) {
+    const berth_patch_candidate *c = &listed->candidates[at];
+    for (uint32_t i = 0; i < at; ++i) {
+        const berth_patch_candidate *less = &listed->candidates[i];  // in work: it is before it
+        if (berth_patch_form(&less->choice) != berth_patch_form(&c->choice) &&
+            c->peak_bytes > less->peak_bytes + less->peak_bytes / 4)
+            return true;
+    }
+    return false;
+}
+
+Test(patches, every_form_keeps_its_choices) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    uint32_t beaten = 0;
+    for (uint64_t seed = 0; seed < 32; ++seed) {
+        stages s = make(arena, seed, false);
+        patch_job listed = {.s = &s};
+        assert_ok(berth_arena_try(arena, list, &listed));
+        for (uint32_t i = 0; i < listed.count; ++i) beaten += is_beaten_by_another_form(&listed, i);
+    }
+    cr_expect_gt(beaten, 0u);
+    berth_arena_destroy(arena);
+}
+
 Test(patches, a_choice_has_a_text_that_says_the_same) {
     static const struct {
         const char *text, *node;
