@@ -205,9 +205,8 @@ cuda_result cuMemAlloc_v2(cuda_address *address, size_t bytes) {
     return CUDA_OK;
 }
 
-// What is freed is gone, also where a failed launch makes the call fail.
+// What is freed is gone, also where a failed launch or a lost device makes the call fail.
 cuda_result cuMemFree_v2(cuda_address address) {
-    BEGIN();
     emulated_wait_for_streams();
     free((void *)(uintptr_t)address);
     BEGIN_IN_CONTEXT();
@@ -499,12 +498,12 @@ cuda_result cuEventCreate(cuda_event *event, unsigned int flags) {
 
 // One that was never reached may still be in a stream that hangs.
 cuda_result cuEventDestroy_v2(cuda_event event) {
-    BEGIN();
     emulated_wait_for_streams();
     pthread_mutex_lock(&event->lock);
     bool reached = event->reached == event->recorded;
     pthread_mutex_unlock(&event->lock);
     if (reached) free(event);
+    BEGIN();
     return CUDA_OK;
 }
 

@@ -35,7 +35,6 @@ static int function_count;
 static pthread_mutex_t functions_lock = PTHREAD_MUTEX_INITIALIZER;
 
 cuda_result cuModuleUnload(cuda_module module) {
-    BEGIN();
     emulated_wait_for_streams();
     char path[32];
     dlclose(module->library);
