@@ -23,6 +23,7 @@ static const char head[] =
     "#define INT64_MIN (-9223372036854775807l - 1)\n#define INT64_MAX 9223372036854775807l\n"
     "#define UINT64_MAX 18446744073709551615ul\n"
     "#ifdef __clang__\n"
+    "#pragma clang diagnostic ignored \"-Wpass-failed\"\n"
     "#define BERTH_SIMD _Pragma(\"clang loop vectorize(assume_safety)\")\n"
     "#else\n"
     "#define BERTH_SIMD\n"

@@ -71,6 +71,24 @@ Test(several_devices, a_required_device_takes_what_a_counter_decides, .timeout =
     }
 }
 
+// Compilers of OpenCL C print what they have to say of a kernel themselves: there is nothing to be said of ours.
+Test(several_devices, kernels_compile_without_warnings, .timeout = 300) {
+    char folder[] = "/tmp/berth-warnings-XXXXXX", text[1024], output[4096];
+    json_decref(run_json("--target opencl"));  // or the test is skipped
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(text, sizeof(text),
+             "mkdir %s/pocl && POCL_CACHE_DIR=%s/pocl %s run " MODEL
+             " --target opencl --cache-dir %s/berth 2>&1 >/dev/null",
+             folder, folder, BERTH_COMMAND, folder);
+    FILE *pipe = popen(text, "r");
+    cr_assert_not_null(pipe);
+    output[fread(output, 1, sizeof(output) - 1, pipe)] = '\0';
+    cr_expect_eq(pclose(pipe), 0, "%s", output);
+    cr_expect_null(strstr(output, "warning"), "%s", output);
+    snprintf(text, sizeof(text), "rm -rf %s", folder);
+    cr_assert_eq(system(text), 0);
+}
+
 Test(several_devices, copies_between_gpus_go_through_the_host, .timeout = 300) {
     static const char target[] = "--target opencl,opencl,cpu --pin op:MaxPool=opencl:1";
     json_t *plan = berth_json("plan", target);
