@@ -42,25 +42,14 @@ static double between_ns(const lister *l, uint32_t from, uint32_t to) {
     return berth_cost_hand_over_ns(l->p->target, NULL, a->device, b->device, 0);
 }
 
-static double kernel_ns(const berth_packager *p, uint32_t step) {
-    const berth_program_kernel *kernel = &p->kernels.data[p->steps.data[step].kernel];
-    berth_work work = {.key = "",
-                       .kind = "",
-                       .dtype = BERTH_DTYPE_F32,
-                       .flops = kernel->flops,
-                       .bytes = kernel->bytes};
-    berth_cost_figure figure;
-    return berth_cost_work_ns(p->target, NULL, p->steps.data[step].device, &work,
-                              (berth_cost_constants){0}, &figure);
-}
-
 // A short copy is one of its device's steps: it gets no queue of its own.
 static void take_facts(lister *l, uint32_t step) {
     const berth_multi_target *target = l->p->target;
     const berth_program_step *s = &l->p->steps.data[step];
     bool copies = s->kind == BERTH_STEP_COPY;
     uint32_t way = BERTH_NO_INDEX;
-    l->ns[step] = copies ? berth_packager__copy_ns(l->p, step, &way) : kernel_ns(l->p, step);
+    l->ns[step] = copies ? berth_packager__copy_ns(l->p, step, &way)
+                         : berth_packager__work_ns(l->p, step, BERTH_DTYPE_F32);
     bool apart = copies && l->ns[step] >= berth_packager_queue_switch_ns;
     l->row[step] = apart ? target->device_count + s->device
                          : berth_multi_target_resource_of(target, s->device);

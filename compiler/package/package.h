@@ -191,8 +191,10 @@ uint64_t berth_packager__scratch_bytes(const berth_packager *packager, uint32_t 
 // A constant's name; packed weights have none, and are known by who reads them.
 const char *berth_packager__constant_name(const berth_packager *packager, uint32_t tensor);
 
-// Predicted time of a kernel's step, by the target's figures; 0 for copies.
+// Predicted time of a kernel's step, by the target's peaks (plain C: by the cost model); 0 for copies.
 double berth_packager__kernel_ns(const berth_packager *packager, uint32_t step);
+// The same by the cost model, of operands of this type: with what launching takes.
+double berth_packager__work_ns(const berth_packager *packager, uint32_t step, berth_dtype dtype);
 // That of a copy's step, over the cheapest route; 0 where there is none. *out_way: of the first link
 // (berth_multi_target_link_way), BERTH_NO_INDEX = none.
 double berth_packager__copy_ns(const berth_packager *packager, uint32_t step, uint32_t *out_way);

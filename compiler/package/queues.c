@@ -170,19 +170,20 @@ double berth_packager__copy_ns(const berth_packager *p, uint32_t index, uint32_t
     return route.time_ns;
 }
 
-// Plain C is far from the peaks.
-static double plain_c_ns(const berth_packager *p, uint32_t index) {
+double berth_packager__work_ns(const berth_packager *p, uint32_t index, berth_dtype dtype) {
     const berth_program_step *step = &p->steps.data[index];
     const berth_program_kernel *kernel = &p->kernels.data[step->kernel];
-    const berth_work *call = p->facts.data[index].work;
-    berth_work work = {.key = "",
-                       .kind = "",
-                       .dtype = call ? call->dtype : BERTH_DTYPE_F32,
-                       .flops = kernel->flops,
-                       .bytes = kernel->bytes};
+    berth_work work = {
+        .key = "", .kind = "", .dtype = dtype, .flops = kernel->flops, .bytes = kernel->bytes};
     berth_cost_figure figure;
     return berth_cost_work_ns(p->target, NULL, step->device, &work, (berth_cost_constants){0},
                               &figure);
+}
+
+// Plain C is far from the peaks: its time is that of the cost model.
+static double plain_c_ns(const berth_packager *p, uint32_t index) {
+    const berth_work *call = p->facts.data[index].work;
+    return berth_packager__work_ns(p, index, call ? call->dtype : BERTH_DTYPE_F32);
 }
 
 double berth_packager__kernel_ns(const berth_packager *p, uint32_t index) {

@@ -9,7 +9,7 @@ typedef struct seen_function {
     struct seen_function *next;
     uint32_t scope;
     const char *name;
-    // Of loops, in the order of statements. Loops of one round are left out: of a batch of one there are fewer.
+    // Of loops, in the order of statements.
     uint32_t count;
     int64_t *extents;  // as first seen
     bool *changes;
