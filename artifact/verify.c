@@ -5,26 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "artifact/program.h"
+#include "artifact/verify.h"
 #include "artifact/vm.h"
-#include "target/virtual_device.h"
 
-#define BAD(...) berth_status_make(BERTH_INVALID_ARGUMENT, __VA_ARGS__)
+#define BAD BERTH_ARTIFACT__BAD
 
 static bool power_of_two(uint32_t value) {
     return value != 0 && (value & (value - 1)) == 0;
-}
-
-static bool is_host(const berth_program *program, uint32_t device) {
-    return berth_device_kind_is_host(berth_device_kind_from_name(program->devices[device].kind));
-}
-
-static const berth_program_pool *pool_of(const berth_program *program, uint32_t tensor) {
-    return &program->pools[program->tensors[tensor].pool];
-}
-
-static bool holds_constants(const berth_program_pool *pool) {
-    return pool->usage == BERTH_POOL_CONSTANT || pool->usage == BERTH_POOL_STORE;
 }
 
 static berth_status check_devices(const berth_program *program) {
@@ -58,12 +45,6 @@ static berth_status check_queues(const berth_program *program) {
 }
 
 // Devices take turns with the bytes of shared pools, one batch of one queue at a time.
-static bool is_first_queue(const berth_program *program, uint32_t queue) {
-    for (uint32_t q = 0; q < queue; ++q)
-        if (program->queues[q].device == program->queues[queue].device) return false;
-    return true;
-}
-
 static berth_status check_shared(const berth_program *program, uint32_t i) {
     const berth_program_pool *pool = &program->pools[i];
     uint32_t last = program->device_count - 1;
@@ -91,7 +72,7 @@ static berth_status check_pools(const berth_program *program) {
                        pool->alignment_bytes);
         if (pool->size_bytes > INT64_MAX / 4)
             return BAD("pools[%u].size_bytes: larger than memory can be", i);
-        if (pool->usage == BERTH_POOL_STORE && !is_host(program, pool->device))
+        if (pool->usage == BERTH_POOL_STORE && !berth_artifact__is_host(program, pool->device))
             return BAD("pools[%u]: a store must be on a cpu device, not on \"%s\"", i,
                        program->devices[pool->device].name);
         if (pool->usage == BERTH_POOL_STORE && !berth_bits_is_empty(pool->shared_with))
@@ -133,60 +114,17 @@ static berth_status check_tensor(const berth_program *program, uint32_t i) {
 
 // ---- ranges that must not overlap ----
 
-typedef struct range {
-    uint32_t pool;
-    uint32_t record;  // in its list
-    uint32_t tensor;
-    bool is_output;
-    uint64_t begin;
-    uint64_t end;
-} range;
-
-static int compare_ranges(const void *a, const void *b) {
-    const range *x = a;
-    const range *y = b;
-    if (x->pool != y->pool) return x->pool < y->pool ? -1 : 1;
-    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
-    if (x->end != y->end) return x->end < y->end ? -1 : 1;
-    return (x->record > y->record) - (x->record < y->record);
-}
-
-// Each program that is made for a new shape is verified: what is in order already, as constants are that
-// were placed one after another, and the few bindings of a kernel are not worth the library's merge sort.
-static void sort_ranges(range *ranges, size_t count) {
-    enum { few = 16 };
-    size_t sorted = 1;
-    while (sorted < count && compare_ranges(&ranges[sorted - 1], &ranges[sorted]) <= 0) ++sorted;
-    if (sorted < count && count > few) {
-        qsort(ranges, count, sizeof(*ranges), compare_ranges);
-        return;
-    }
-    for (; sorted < count; ++sorted) {
-        const range moved = ranges[sorted];
-        size_t at = sorted;
-        for (; at > 0 && compare_ranges(&ranges[at - 1], &moved) > 0; --at)
-            ranges[at] = ranges[at - 1];
-        ranges[at] = moved;
-    }
-}
-
-static range range_of(const berth_program *program, uint32_t tensor, uint32_t record) {
-    const berth_program_tensor *t = &program->tensors[tensor];
-    return (range){t->pool, record,          tensor,
-                   false,   t->offset_bytes, t->offset_bytes + t->size_bytes};
-}
-
 // Outputs may be the same bytes as an input or another output (the model passes a value through);
 // nothing else may share a byte.
-static bool may_share(const range *a, const range *b) {
+static bool may_share(const berth_artifact__range *a, const berth_artifact__range *b) {
     return (a->is_output || b->is_output) && a->begin == b->begin && a->end == b->end;
 }
 
-static berth_status check_disjoint(const char *what, range *ranges, size_t count) {
-    sort_ranges(ranges, count);
-    const range *widest = NULL;  // of the pool so far: the one that ends last
+static berth_status check_disjoint(const char *what, berth_artifact__range *ranges, size_t count) {
+    berth_artifact__sort_ranges(ranges, count);
+    const berth_artifact__range *widest = NULL;  // of the pool so far: the one that ends last
     for (size_t i = 0; i < count; ++i) {
-        const range *r = &ranges[i];
+        const berth_artifact__range *r = &ranges[i];
         if (r->begin == r->end) continue;
         if (widest && widest->pool == r->pool && r->begin < widest->end && !may_share(widest, r))
             return BAD("%s: the bytes of tensors[%u] and tensors[%u] overlap", what, widest->tensor,
@@ -196,23 +134,24 @@ static berth_status check_disjoint(const char *what, range *ranges, size_t count
     return BERTH_OK;
 }
 
-static berth_status check_constants(const berth_program *program, range *ranges) {
+static berth_status check_constants(const berth_program *program, berth_artifact__range *ranges) {
     for (uint32_t i = 0; i < program->constant_count; ++i) {
         const berth_program_constant *constant = &program->constants[i];
         if (constant->tensor >= program->tensor_count)
             return BAD("constants[%u].tensor: %u of %u tensors", i, constant->tensor,
                        program->tensor_count);
         const berth_program_tensor *tensor = &program->tensors[constant->tensor];
-        if (!holds_constants(&program->pools[tensor->pool]))
+        if (!berth_artifact__holds_constants(&program->pools[tensor->pool]))
             return BAD("constants[%u]: tensors[%u] is not in a constant pool", i, constant->tensor);
         if (!constant->data && tensor->size_bytes) return BAD("constants[%u].data: missing", i);
-        ranges[i] = range_of(program, constant->tensor, i);
+        ranges[i] = berth_artifact__range_of(program, constant->tensor, i);
     }
     return check_disjoint("constants", ranges, program->constant_count);
 }
 
 static berth_status check_io_list(const berth_program *program, const char *what,
-                                  const berth_program_io *list, uint32_t count, range *ranges) {
+                                  const berth_program_io *list, uint32_t count,
+                                  berth_artifact__range *ranges) {
     for (uint32_t i = 0; i < count; ++i) {
         if (!list[i].name) return BAD("%s[%u].name: missing", what, i);
         for (uint32_t j = 0; j < i; ++j)
@@ -231,229 +170,18 @@ static berth_status check_io_list(const berth_program *program, const char *what
         if (program->pools[tensor->pool].usage != BERTH_POOL_IO)
             return BAD("%s[%u]: tensors[%u] is not in an input/output pool", what, i,
                        list[i].tensor);
-        ranges[i] = range_of(program, list[i].tensor, i);
+        ranges[i] = berth_artifact__range_of(program, list[i].tensor, i);
     }
     return BERTH_OK;
 }
 
-static berth_status check_io(const berth_program *program, range *ranges) {
-    range *outputs = ranges + program->input_count;
+static berth_status check_io(const berth_program *program, berth_artifact__range *ranges) {
+    berth_artifact__range *outputs = ranges + program->input_count;
     BERTH_TRY(check_io_list(program, "inputs", program->inputs, program->input_count, ranges));
     BERTH_TRY(check_io_list(program, "outputs", program->outputs, program->output_count, outputs));
     for (uint32_t i = 0; i < program->output_count; ++i) outputs[i].is_output = true;
     return check_disjoint("inputs and outputs", ranges,
                           (size_t)program->input_count + program->output_count);
-}
-
-// ---- code and schedule ----
-
-static berth_status check_executables(const berth_program *program) {
-    for (uint32_t i = 0; i < program->executable_count; ++i) {
-        const berth_executable_image *image = &program->executables[i];
-        if (!image->device_kind || !*image->device_kind)
-            return BAD("executables[%u].device_kind: missing", i);
-        if (!image->format || !*image->format) return BAD("executables[%u].format: missing", i);
-        if (!image->options) return BAD("executables[%u].options: missing", i);
-        if (!image->data || image->size_bytes == 0) return BAD("executables[%u].data: missing", i);
-    }
-    return BERTH_OK;
-}
-
-static berth_status check_declaration(const berth_program_kernel *kernel, uint32_t i) {
-    const uint32_t known = BERTH_ACCESS_READ | BERTH_ACCESS_WRITE | BERTH_ACCESS_ALIAS;
-    if (kernel->binding_count && !kernel->bindings) return BAD("kernels[%u].bindings: missing", i);
-    for (uint32_t b = 0; b < kernel->binding_count; ++b) {
-        const uint32_t access = kernel->bindings[b].access;
-        if ((access & ~known) || !(access & (BERTH_ACCESS_READ | BERTH_ACCESS_WRITE)))
-            return BAD("kernels[%u].bindings[%u].access: %u is none", i, b, access);
-    }
-    return BERTH_OK;
-}
-
-static berth_status check_kernel(const berth_program *program, uint32_t i) {
-    const berth_program_kernel *kernel = &program->kernels[i];
-    if (kernel->executable >= program->executable_count)
-        return BAD("kernels[%u].executable: %u of %u executables", i, kernel->executable,
-                   program->executable_count);
-    if (!kernel->entry || !*kernel->entry) return BAD("kernels[%u].entry: missing", i);
-    bool flat = berth_device_kind_is_host(
-        berth_device_kind_from_name(program->executables[kernel->executable].device_kind));
-    int64_t total = 1;
-    for (int axis = 0; axis < 3; ++axis) {
-        if (kernel->groups[axis] == 0) return BAD("kernels[%u].groups[%d]: 0", i, axis);
-        if (kernel->group_size[axis] == 0) return BAD("kernels[%u].group_size[%d]: 0", i, axis);
-        if (flat && (kernel->group_size[axis] != 1 || (axis > 0 && kernel->groups[axis] != 1)))
-            return BAD("kernels[%u]: a cpu kernel has groups [n, 1, 1] of size [1, 1, 1]", i);
-        if (__builtin_mul_overflow(total, (int64_t)kernel->groups[axis], &total) ||
-            __builtin_mul_overflow(total, (int64_t)kernel->group_size[axis], &total))
-            return BAD("kernels[%u]: the grid has more items than 63 bits can count", i);
-    }
-    return check_declaration(kernel, i);
-}
-
-uint32_t berth_program_copy_peer(const berth_program *program, const berth_program_step *step) {
-    if (step->kind != BERTH_STEP_COPY || is_host(program, step->device)) return BERTH_NO_INDEX;
-    const char *kind = program->devices[step->device].kind;
-    for (int b = 0; b < 2; ++b) {
-        const berth_program_pool *pool = pool_of(program, step->bindings[b]);
-        if (!berth_program_pool_reached(pool, step->device) &&
-            strcmp(program->devices[pool->device].kind, kind) == 0)
-            return pool->device;
-    }
-    return BERTH_NO_INDEX;
-}
-
-// Whether the tensor is at the other end of a direct copy. The bytes of a shared pool are handed over
-// by the queue of a device that has them: no other one copies there.
-static bool is_at_peer(const berth_program *program, const berth_program_step *step,
-                       const berth_program_pool *pool) {
-    return step->kind == BERTH_STEP_COPY && !is_host(program, step->device) &&
-           strcmp(program->devices[pool->device].kind, program->devices[step->device].kind) == 0 &&
-           berth_bits_is_empty(pool->shared_with);
-}
-
-static berth_status check_binding(const berth_program *program, uint32_t i, uint32_t b) {
-    const berth_program_step *step = &program->steps[i];
-    uint32_t tensor = step->bindings[b];
-    if (tensor >= program->tensor_count)
-        return BAD("steps[%u].bindings[%u]: %u of %u tensors", i, b, tensor, program->tensor_count);
-    const berth_program_pool *pool = pool_of(program, tensor);
-    bool reachable = berth_program_pool_reached(pool, step->device) ||
-                     is_at_peer(program, step, pool) ||
-                     (is_host(program, pool->device) &&
-                      (step->kind == BERTH_STEP_COPY || is_host(program, step->device)));
-    if (!berth_bits_is_empty(pool->shared_with) && !is_host(program, step->device) &&
-        berth_program_pool_reached(pool, step->device) && !is_first_queue(program, step->queue))
-        return BAD("steps[%u].bindings[%u]: tensors[%u] is in a shared pool, which only the first "
-                   "queue of \"%s\" uses, not queues[%u]",
-                   i, b, tensor, program->devices[step->device].name, step->queue);
-    if (!reachable)
-        return BAD("steps[%u].bindings[%u]: tensors[%u] is on \"%s\", which \"%s\" does not reach",
-                   i, b, tensor, program->devices[pool->device].name,
-                   program->devices[step->device].name);
-    return BERTH_OK;
-}
-
-static berth_status check_copy(const berth_program *program, uint32_t i) {
-    const berth_program_step *step = &program->steps[i];
-    if (!step->bindings) return BAD("steps[%u].bindings: missing", i);
-    BERTH_TRY(check_binding(program, i, 0));
-    BERTH_TRY(check_binding(program, i, 1));
-    if (!berth_program_pool_reached(pool_of(program, step->bindings[0]), step->device) &&
-        !berth_program_pool_reached(pool_of(program, step->bindings[1]), step->device))
-        return BAD("steps[%u]: neither end of the copy is on \"%s\"", i,
-                   program->devices[step->device].name);
-    const berth_program_tensor *from = &program->tensors[step->bindings[0]];
-    const berth_program_tensor *to = &program->tensors[step->bindings[1]];
-    if (from->size_bytes != to->size_bytes)
-        return BAD("steps[%u]: copies %llu bytes into a tensor of %llu", i,
-                   (unsigned long long)from->size_bytes, (unsigned long long)to->size_bytes);
-    if (from->pool == to->pool && from->offset_bytes < to->offset_bytes + to->size_bytes &&
-        to->offset_bytes < from->offset_bytes + from->size_bytes)
-        return BAD("steps[%u]: source and destination of the copy overlap", i);
-    if (holds_constants(&program->pools[to->pool]))
-        return BAD("steps[%u]: copies into a constant pool", i);
-    if (program->pools[from->pool].usage == BERTH_POOL_STORE &&
-        program->pools[to->pool].usage != BERTH_POOL_WORKSPACE)
-        return BAD("steps[%u]: copies from a store go into workspace", i);
-    return BERTH_OK;
-}
-
-// A binding of a dispatch against what the kernel declares of it.
-static berth_status check_access(const berth_program *program, uint32_t i, uint32_t b) {
-    const berth_program_step *step = &program->steps[i];
-    const berth_kernel_binding *declared = &program->kernels[step->kernel].bindings[b];
-    const berth_program_tensor *tensor = &program->tensors[step->bindings[b]];
-    if (tensor->size_bytes < declared->size_bytes)
-        return BAD("steps[%u].bindings[%u]: kernels[%u] touches %llu bytes, tensors[%u] has %llu",
-                   i, b, step->kernel, (unsigned long long)declared->size_bytes, step->bindings[b],
-                   (unsigned long long)tensor->size_bytes);
-    if (program->pools[tensor->pool].usage == BERTH_POOL_STORE)
-        return BAD("steps[%u].bindings[%u]: tensors[%u] is in a store, which only copies read", i,
-                   b, step->bindings[b]);
-    if ((declared->access & BERTH_ACCESS_WRITE) &&
-        program->pools[tensor->pool].usage == BERTH_POOL_CONSTANT)
-        return BAD("steps[%u].bindings[%u]: kernels[%u] writes a constant", i, b, step->kernel);
-    return BERTH_OK;
-}
-
-// No byte that a kernel writes is another binding's, but where both begin at the same byte and are
-// declared for it. `ranges` has room for all bindings.
-static berth_status check_overlap(const berth_program *program, uint32_t i, range *ranges) {
-    const berth_program_step *step = &program->steps[i];
-    const berth_program_kernel *kernel = &program->kernels[step->kernel];
-    uint32_t count = 0;
-    for (uint32_t b = 0; b < kernel->binding_count; ++b) {
-        range r = range_of(program, step->bindings[b], b);
-        if (r.begin != r.end) ranges[count++] = r;
-    }
-    sort_ranges(ranges, count);
-    uint64_t read_end = 0, write_end = 0;  // of the ranges of this pool before `first`
-    for (uint32_t first = 0, end = 0; first < count; first = end) {
-        const range *r = &ranges[first];
-        if (first == 0 || ranges[first - 1].pool != r->pool) read_end = write_end = 0;
-        bool writes = false, alias = true;
-        for (end = first;
-             end < count && ranges[end].pool == r->pool && ranges[end].begin == r->begin; ++end) {
-            uint32_t access = kernel->bindings[ranges[end].record].access;
-            writes |= (access & BERTH_ACCESS_WRITE) != 0;
-            alias &= (access & BERTH_ACCESS_ALIAS) != 0;
-        }
-        if ((writes && end - first > 1 && !alias) || r->begin < write_end ||
-            (writes && r->begin < read_end))
-            return BAD("steps[%u].bindings[%u]: shares bytes with another binding, and kernels[%u] "
-                       "writes them",
-                       i, r->record, step->kernel);
-        const range *longest = &ranges[end - 1];
-        if (longest->end > read_end) read_end = longest->end;
-        if (writes && longest->end > write_end) write_end = longest->end;
-    }
-    return BERTH_OK;
-}
-
-static berth_status check_dispatch(const berth_program *program, uint32_t i, range *ranges) {
-    const berth_program_step *step = &program->steps[i];
-    if (step->kernel >= program->kernel_count)
-        return BAD("steps[%u].kernel: %u of %u kernels", i, step->kernel, program->kernel_count);
-    const berth_program_kernel *kernel = &program->kernels[step->kernel];
-    const char *code_kind = program->executables[kernel->executable].device_kind;
-    const berth_program_device *device = &program->devices[step->device];
-    if (strcmp(code_kind, device->kind) != 0)
-        return BAD("steps[%u].kernel: code for %s on device \"%s\"", i, code_kind, device->name);
-    if (kernel->binding_count && !step->bindings) return BAD("steps[%u].bindings: missing", i);
-    if (kernel->constant_count && !step->constants) return BAD("steps[%u].constants: missing", i);
-    for (uint32_t b = 0; b < kernel->binding_count; ++b) {
-        BERTH_TRY(check_binding(program, i, b));
-        BERTH_TRY(check_access(program, i, b));
-    }
-    return check_overlap(program, i, ranges);
-}
-
-static berth_status check_step(const berth_program *program, uint32_t i, range *ranges) {
-    const berth_program_step *step = &program->steps[i];
-    if (!step->name) return BAD("steps[%u].name: missing", i);
-    if (!step->op) return BAD("steps[%u].op: missing", i);
-    if (step->queue >= program->queue_count)
-        return BAD("steps[%u].queue: %u of %u queues", i, step->queue, program->queue_count);
-    if (step->device != program->queues[step->queue].device)
-        return BAD("steps[%u].device: %u, but queues[%u] is of device %u", i, step->device,
-                   step->queue, program->queues[step->queue].device);
-    if (step->kind == BERTH_STEP_DISPATCH &&
-        program->queues[step->queue].kind == BERTH_QUEUE_TRANSFER)
-        return BAD("steps[%u]: a dispatch on queues[%u], which is for copies only", i, step->queue);
-    if (step->wait_count && !step->waits) return BAD("steps[%u].waits: missing", i);
-    for (uint32_t w = 0; w < step->wait_count; ++w) {
-        if (step->waits[w] >= i)
-            return BAD("steps[%u].waits[%u]: step %u is not an earlier one", i, w, step->waits[w]);
-        if (program->steps[step->waits[w]].queue == step->queue)
-            return BAD("steps[%u].waits[%u]: step %u is on the same queue, whose order is enough",
-                       i, w, step->waits[w]);
-    }
-    switch (step->kind) {
-    case BERTH_STEP_DISPATCH: return check_dispatch(program, i, ranges);
-    case BERTH_STEP_COPY: return check_copy(program, i);
-    }
-    return BAD("steps[%u].kind: %u is unknown", i, (unsigned)step->kind);
 }
 
 static berth_status check_placements(const berth_program *program) {
@@ -479,7 +207,7 @@ static berth_status check_checks(const berth_program *program) {
         const berth_program_tensor *tensor = &program->tensors[check->tensor];
         if (*tensor->layout || !berth_dtype_is_integer(tensor->dtype) ||
             program->pools[tensor->pool].usage != BERTH_POOL_IO ||
-            !is_host(program, program->pools[tensor->pool].device))
+            !berth_artifact__is_host(program, program->pools[tensor->pool].device))
             return BAD("checks[%u]: tensors[%u] holds no row-major integers for the host", i,
                        check->tensor);
         if (check->width < 1 || check->width > BERTH_MAX_RANK)
@@ -559,7 +287,7 @@ static berth_status check_lists(const berth_program *program) {
     return BERTH_OK;
 }
 
-static berth_status check_all(const berth_program *program, range *ranges) {
+static berth_status check_all(const berth_program *program, berth_artifact__range *ranges) {
     BERTH_TRY(check_devices(program));
     BERTH_TRY(check_queues(program));
     BERTH_TRY(check_pools(program));
@@ -567,9 +295,7 @@ static berth_status check_all(const berth_program *program, range *ranges) {
     BERTH_TRY(check_constants(program, ranges));
     BERTH_TRY(check_io(program, ranges));
     BERTH_TRY(check_checks(program));
-    BERTH_TRY(check_executables(program));
-    for (uint32_t i = 0; i < program->kernel_count; ++i) BERTH_TRY(check_kernel(program, i));
-    for (uint32_t i = 0; i < program->step_count; ++i) BERTH_TRY(check_step(program, i, ranges));
+    BERTH_TRY(berth_artifact__check_code(program, ranges));
     BERTH_TRY(check_placements(program));
     return check_attachments(program);
 }
@@ -635,7 +361,7 @@ berth_status berth_program_verify(const berth_program *program) {
     size_t count = io_count > program->constant_count ? io_count : program->constant_count;
     for (uint32_t i = 0; i < program->kernel_count; ++i)
         if (program->kernels[i].binding_count > count) count = program->kernels[i].binding_count;
-    range *ranges = calloc(count ? count : 1, sizeof(*ranges));
+    berth_artifact__range *ranges = calloc(count ? count : 1, sizeof(*ranges));
     if (!ranges) return berth_status_oom();
     berth_status status = check_all(program, ranges);
     free(ranges);
