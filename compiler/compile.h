@@ -1,5 +1,5 @@
 // The compiler: a module and a MultiTarget → a program. The pipeline is one visible array of passes
-// (compile.c).
+// (pipeline.c).
 //
 //   berth_compile_options options = {.target = target};
 //   berth_compile_result result;

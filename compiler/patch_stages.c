@@ -4,8 +4,6 @@
 #include "compiler/passes/patches.h"
 #include "compiler/pipeline.h"
 
-static const char plan_pass_name[] = "plan-devices";
-
 // "12 bands of rows", "6 bands of columns" or "3 x 4 tiles".
 static const char *describe_grid(berth_arena *arena, const berth_patch_choice *choice) {
     if (choice->columns == 1) return berth_arena_printf(arena, "%u bands of rows", choice->rows);
@@ -37,12 +35,12 @@ berth_status berth_pipeline__patches(berth_module *module, berth_func_id main,
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
     bool least = options->patches && strcmp(options->patches, "least") == 0;
     berth_patch_memory sliced = least ? BERTH_PATCH_PLAIN : BERTH_PATCH_SLICED;
-    if (options->find_patches && !berth_module_has_run(module, plan_pass_name))
+    if (options->find_patches && !berth_module_has_run(module, BERTH_PASS_PLAN_DEVICES))
         berth_patch_candidates(module, main, plain ? sliced : BERTH_PATCH_ANY, module->arena,
                                &pipeline->patch_candidates, &pipeline->patch_candidate_count);
     *out_did_nothing = !berth_patch_choice_parse(module->arena, options->patches, &choice);
     if (*out_did_nothing) return BERTH_OK;
-    if (berth_module_has_run(module, plan_pass_name))
+    if (berth_module_has_run(module, BERTH_PASS_PLAN_DEVICES))
         return berth_status_make(BERTH_FAILED_PRECONDITION,
                                  "the module is planned already: patches are chosen before that");
     BERTH_TRY(berth_pass_patches(module, main, &choice, &done));

@@ -1,4 +1,4 @@
-// State that the passes of compile.c share (private to compiler/): berth_pass_context.user.
+// State that the passes of pipeline.c share (private to compiler/): berth_pass_context.user.
 #ifndef BERTH_COMPILER_PIPELINE_H_
 #define BERTH_COMPILER_PIPELINE_H_
 
@@ -72,6 +72,10 @@ berth_status berth_pipeline__check_static(const berth_module *module, berth_func
 // of a scheduled function, triples (nest, from, to) of compiler/package/in_place.h.
 #define BERTH_ATTR_TARGET "target"
 #define BERTH_ATTR_IN_PLACE "in_place"
+// The pass after which operations have their devices.
+#define BERTH_PASS_PLAN_DEVICES "plan-devices"
+// The first one that compiles what was planned.
+#define BERTH_PASS_LAYOUT "layout"
 
 // no_code.c: notes on the devices that should compute and have no code generator: nothing runs there,
 // or they are planned for and nothing more. NULL for none. And a status that says which kinds there
@@ -99,7 +103,7 @@ const berth_codegen *berth_pipeline__codegen(const berth_pipeline *pipeline, uin
 // module is planned already.
 berth_status berth_pipeline__patches(berth_module *module, berth_func_id main,
                                      berth_pipeline *pipeline, bool *out_did_nothing);
-// compile.c: layouts of activations and weights, per device; the bytes of packed constants are made
+// pipeline.c: layouts of activations and weights, per device; the bytes of packed constants are made
 // when *out_packing (NULL = there are none) is started and finished.
 berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
                                     const berth_compile_options *options,
