@@ -441,14 +441,13 @@ static berth_status fill_schedule(const berth_planner_state *state, const uint32
                                   berth_plan *plan, double *out_latency_ms) {
     static const double ns_per_ms = 1e6;
     const berth_placement *placement = state->choice->placement;
+    berth_planner_kernels kernels;
     berth_place_value value;
     berth_place_copy *copies = NULL;
-    BERTH_TRY(berth_place_schedule(state->choice->arena, &placement->problem, assignment, &value,
+    (void)berth_planner__by_kernels(state, assignment, &kernels);
+    BERTH_TRY(berth_place_schedule(state->choice->arena, &kernels.problem, assignment, &value,
                                    &copies, &plan->transfer_count));
-    for (uint32_t i = 0; i < plan->entry_count; ++i) {
-        uint32_t node = placement->node_of_op[plan->entries[i].op];
-        plan->entries[i].start_ns = node == BERTH_NONE ? 0 : value.node_start[node] * ns_per_ms;
-    }
+    berth_planner__fill_entries(state, &kernels, &value, plan);
     plan->transfers =
         berth_arena_new_array(state->arena, berth_plan_transfer, plan->transfer_count);
     for (uint32_t i = 0; i < plan->transfer_count; ++i)

@@ -21,6 +21,21 @@ struct berth_planner_choice {
 BERTH_MUST_USE berth_status berth_planner__value_of(const berth_planner_state *state,
                                                     const uint32_t *assignment, double *out_value);
 
+// finished.c: what a placement is worth by the kernels that are made of it.
+typedef struct berth_planner_kernels {
+    berth_place_problem problem;  // with their times: good for this placement only
+    const berth_plan_kernel *data;
+    uint32_t count;  // 0 = not known: the problem is the search's
+} berth_planner_kernels;
+
+// In the choice's arena. False: they are not known.
+bool berth_planner__by_kernels(const berth_planner_state *state, const uint32_t *assignment,
+                               berth_planner_kernels *out_kernels);
+// When and for how long the plan's operations run, in a schedule of that problem.
+void berth_planner__fill_entries(const berth_planner_state *state,
+                                 const berth_planner_kernels *kernels,
+                                 const berth_place_value *value, berth_plan *plan);
+
 // simple_plans.c: sets *assignment, which a search found and which is worth `value`, to that of a simple plan
 // unless it is surely better. Simple are the plan of the rules (`rules`, worth `rules_value`) and, for latency, all
 // on one device of each kind, what cannot run there where the rules have it. Sets found_by.

@@ -157,7 +157,32 @@ static double transfer_ms(const facts *c, const berth_target_routes *from_host, 
     return fmin((there_ns + back_ns) / 2 / ns_per_ms, BERTH_PLACE_FIGURE_LIMIT);
 }
 
+// Per node: whether it computes a value that another one that computes needs.
+static const bool *find_inner(const facts *c) {
+    const berth_place_problem *problem = &c->placement->problem;
+    const berth_placement_node *nodes = c->placement->nodes;
+    bool *inner = berth_arena_new_array(c->arena, bool, problem->node_count + 1);
+    for (uint32_t i = 0; i < problem->edge_count; ++i) {
+        uint32_t from = problem->edge_from[i];
+        bool computed = nodes[problem->edge_to[i]].sort == BERTH_PLACEMENT_OP;
+        inner[from] |= computed && nodes[from].sort == BERTH_PLACEMENT_OP;
+    }
+    return inner;
+}
+
+static double between_kernels_ms(const facts *c, uint32_t device) {
+    const berth_cost_model *cost = &c->state->options->cost;
+    uint32_t host = c->target->host;
+    if (device == host || !cost->between_kernels_ns ||
+        berth_multi_target_share_memory(c->target, device, host, NULL))
+        return 0;
+    return (cost->between_kernels_ns(cost->user, host, device) +
+            cost->between_kernels_ns(cost->user, device, host)) /
+           2 / ns_per_ms;
+}
+
 static void fill_transfers(facts *c) {
+    const bool *inner = find_inner(c);
     uint32_t nodes = c->placement->problem.node_count, devices = c->target->device_count;
     uint32_t *size_of = berth_arena_new_array(c->arena, uint32_t, nodes + 1);
     uint32_t size_count = list_sizes(c, size_of);
@@ -171,9 +196,11 @@ static void fill_transfers(facts *c) {
             ms[(size_t)i * devices + d] = transfer_ms(c, from_host, c->sizes[i], d);
         berth_arena_destroy(scratch);
     }
-    for (uint32_t d = 0; d < devices; ++d)
+    for (uint32_t d = 0; d < devices; ++d) {
+        double more_ms = between_kernels_ms(c, d);
         for (uint32_t v = 0; v < nodes; ++v)
-            c->transfer[d][v] = ms[(size_t)size_of[v] * devices + d];
+            c->transfer[d][v] = ms[(size_t)size_of[v] * devices + d] + (inner[v] ? more_ms : 0);
+    }
 }
 
 // Whether another device that computes works in the same memory, with something of its own.

@@ -37,6 +37,15 @@ typedef struct berth_plan_buffer {
     uint64_t used_bytes;  // at most
 } berth_plan_buffer;
 
+// A kernel that computes one or several operations of @main at once, when all of their operands are there.
+typedef struct berth_plan_kernel {
+    berth_op_id op;    // most of the work
+    berth_op_id last;  // whose result it makes
+    double time_ns;
+    double memory_ns;          // see berth_cost_model
+    berth_cost_figure figure;  // where the time comes from
+} berth_plan_kernel;
+
 // What the planner asks the compiler about an operation on a device of the target: one interface for
 // costs from figures and from measurements.
 typedef struct berth_cost_model {
@@ -54,10 +63,17 @@ typedef struct berth_cost_model {
     // (optional) Where that time comes from.
     berth_cost_figure (*figure)(void *user, const berth_module *module, berth_func_id function,
                                 berth_op_id op, uint32_t device);
+    // (optional) The kernels that would be made of @main with its operations on these devices (`devices`: of the
+    // target, per operation), in `arena`; false = not known, and the times of operations stand for them.
+    bool (*kernels)(void *user, const berth_module *module, berth_func_id main,
+                    const uint32_t *devices, berth_arena *arena,
+                    const berth_plan_kernel **out_kernels, uint32_t *out_count);
     // (optional) Time of a copy between the own memories of two devices, where it is known better
     // than from the target's links; false = it is not. Of 0 bytes between devices of one memory: until
     // the other has noticed that it may begin.
     bool (*copy_ns)(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns);
+    // (optional) How much longer a copy takes where kernels are at both of its ends, not the caller of the run.
+    double (*between_kernels_ns)(void *user, uint32_t from, uint32_t to);
     // (optional) Whether the device runs the operation only together with `previous`, which makes
     // one of its operands: the two stay on one device, unless that is not what was asked for.
     bool (*only_after)(void *user, const berth_module *module, berth_func_id function,
@@ -188,10 +204,13 @@ typedef struct berth_plan {
     uint32_t place_count;
     const char *strategy;  // "auto"
     const char *found_by;  // what found the placement: "heft", "default", ...
-    double predicted_ns;   // of one request: the end of the predicted schedule, copies beside
-                           // computation; where `valued` is not set, one after the other
+    double
+        predicted_ns;  // of one request: the end of the predicted schedule of the kernels that are made
+    // (berth_cost_model.kernels), copies beside computation; where `valued` is not
+    // set, one after the other
 
-    // The placement as the solver values it (planner/placement.h), the same for every strategy.
+    // The placement as the solver values it (planner/placement.h), the same for every strategy: each kernel at
+    // its longest operation, fused as if all ran on that device.
     bool valued;            // false: no cost model, or too large a module
     const char *objective;  // "latency", "throughput", "memory"
     const char *unit;       // of value and bound: "ns", "bytes" or "of capacity"

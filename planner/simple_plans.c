@@ -11,7 +11,7 @@ static const double least_gain = 0.01;
 typedef struct candidate {
     const uint32_t *assignment;
     const char *found_by;
-    double value;      // in the problem's unit
+    double value;      // in the problem's unit; of latency: by the kernels that are made
     double unsure_ms;  // of that
 } candidate;
 
@@ -21,20 +21,23 @@ static bool is_by_cores(const berth_multi_target *target, uint32_t device) {
            berth_multi_target_share_memory(target, device, target->host, NULL);
 }
 
-// What copies and hand-overs by processor cores take. A border between two devices there costs about as much again in
+// For latency, what a plan takes by the kernels that are made of it, and of that what copies and hand-overs by processor
+// cores take. A border between two devices there costs about as much again in
 // what no plan has (docs/costs.md, "Whether auto pays"): the one that hands over is kept from its own work
-// meanwhile (a thread is woken, a driver called), the other finds nothing of it in its caches, and an operation that
-// is fused to its neighbours everywhere else becomes a kernel.
-static berth_status find_unsure(const berth_planner_state *state, candidate *c) {
+// meanwhile (a thread is woken, a driver called), and the other finds nothing of it in its caches.
+static berth_status look_closer(const berth_planner_state *state, candidate *c) {
     const berth_multi_target *target = state->options->target;
     const berth_placement *placement = state->choice->placement;
+    berth_planner_kernels kernels;
     berth_place_value value;
     berth_place_copy *copies = NULL;
     uint32_t count = 0;
     c->unsure_ms = 0;
-    if (state->choice->objective != BERTH_PLACE_LATENCY) return BERTH_OK;
-    BERTH_TRY(berth_place_schedule(state->choice->arena, &placement->problem, c->assignment, &value,
+    if (state->choice->objective != BERTH_PLACE_LATENCY || c->value == INFINITY) return BERTH_OK;
+    (void)berth_planner__by_kernels(state, c->assignment, &kernels);
+    BERTH_TRY(berth_place_schedule(state->choice->arena, &kernels.problem, c->assignment, &value,
                                    &copies, &count));
+    c->value = value.value;
     for (uint32_t i = 0; i < count; ++i)
         if (is_by_cores(target, placement->target_device[copies[i].link]))
             c->unsure_ms += copies[i].end - copies[i].start;
@@ -69,15 +72,15 @@ berth_status berth_planner__prefer_simple(const berth_planner_state *state, cons
     const berth_place_problem *problem = &choice->placement->problem;
     candidate found = {*assignment, choice->found_by, value, 0};
     candidate best = {rules, "default", rules_value, 0};
-    BERTH_TRY(find_unsure(state, &found));
-    BERTH_TRY(find_unsure(state, &best));
+    BERTH_TRY(look_closer(state, &found));
+    BERTH_TRY(look_closer(state, &best));
     bool latency = choice->objective == BERTH_PLACE_LATENCY;
     for (uint32_t d = 0; latency && d < problem->device_count; ++d) {
         if (d > 0 && problem->device_kind[d] == problem->device_kind[d - 1]) continue;  // alike
         candidate one = {all_on(state, d, rules), "one device", 0, 0};
         BERTH_TRY(berth_planner__value_of(state, one.assignment, &one.value));
+        BERTH_TRY(look_closer(state, &one));
         if (!(one.value < best.value)) continue;
-        BERTH_TRY(find_unsure(state, &one));
         if (is_surely_better(&one, &best)) best = one;
     }
     if (is_surely_better(&found, &best)) return BERTH_OK;

@@ -17,6 +17,7 @@ typedef struct builder {
     berth_simulation *out;
     berth_sim_task *tasks;
     double constant_bytes;  // of the whole program
+    uint32_t *access;       // per tensor: what kernels do with it (berth_access)
 } builder;
 
 // ---- times --------------------------------------------------------------------------------------
@@ -97,6 +98,23 @@ static berth_sim_use use_of(const builder *b, uint32_t memory, uint64_t size_byt
     return (berth_sim_use){memory, bandwidth > 0 ? 1e9 * (double)size_bytes / bandwidth : 0};
 }
 
+static void find_access(builder *b) {
+    b->access = berth_arena_new_array(b->arena, uint32_t, b->program->tensor_count + 1);
+    for (uint32_t i = 0; i < b->program->step_count; ++i) {
+        const berth_program_step *step = &b->program->steps[i];
+        if (step->kind != BERTH_STEP_DISPATCH) continue;
+        const berth_program_kernel *kernel = &b->program->kernels[step->kernel];
+        for (uint32_t k = 0; k < kernel->binding_count; ++k)
+            b->access[step->bindings[k]] |= kernel->bindings[k].access;
+    }
+}
+
+// Whether a kernel makes what is copied and another one reads it.
+static bool is_between_kernels(const builder *b, const berth_program_step *copy) {
+    return (b->access[copy->bindings[0]] & BERTH_ACCESS_WRITE) &&
+           (b->access[copy->bindings[1]] & BERTH_ACCESS_READ);
+}
+
 static void add_copy(const builder *b, const berth_program_step *step, berth_sim_task *task) {
     uint32_t from = pool_device(b, step->bindings[0]), to = pool_device(b, step->bindings[1]);
     uint64_t size_bytes = b->program->tensors[step->bindings[0]].size_bytes;
@@ -120,6 +138,7 @@ static void add_copy(const builder *b, const berth_program_step *step, berth_sim
     if (table && from != to)
         (void)berth_cost_table_copy(table, devices[from].target, devices[to].target,
                                     (double)size_bytes, &task->ns);
+    if (is_between_kernels(b, step)) task->ns += berth_cost_between_kernels_ns(b->target, from, to);
 }
 
 // Devices of one memory hand over without a copy.
@@ -191,6 +210,7 @@ static berth_status build(void *user) {
     builder *b = user;
     b->tasks = berth_arena_new_array(b->arena, berth_sim_task, b->program->step_count + 1);
     name_resources(b);
+    find_access(b);
     for (uint32_t i = 0; i < b->program->step_count; ++i) {
         const berth_program_step *step = &b->program->steps[i];
         b->tasks[i] = (berth_sim_task){

@@ -141,7 +141,9 @@ static void find_times(const cost_model *model, const berth_module *module, bert
     options.target = model->target;
     out->tried = true;
     out->count = berth_graph_get(module, main)->ops.count;
-    out->found = berth_kernel_groups_find(module, main, device, &options, scratch, &groups);
+    uint32_t *devices = berth_arena_new_array(scratch, uint32_t, out->count + 1);
+    for (uint32_t i = 0; i < out->count; ++i) devices[i] = device;
+    out->found = berth_kernel_groups_find(module, main, devices, &options, scratch, &groups);
     if (out->found) {
         out->ns = berth_arena_new_array(model->arena, double, out->count + 1);
         out->memory_ns = berth_arena_new_array(model->arena, double, out->count + 1);
@@ -215,6 +217,43 @@ static berth_cost_figure figure_of(void *user, const berth_module *module, berth
     return figure;
 }
 
+// Whether kernels of the device are all that its operations become.
+static bool is_by_kernels(const berth_target *target) {
+    return !berth_rules_find(target->kind) && target->libs.count == 0;
+}
+
+static bool find_kernels(void *user, const berth_module *module, berth_func_id main,
+                         const uint32_t *devices, berth_arena *arena,
+                         const berth_plan_kernel **out_kernels, uint32_t *out_count) {
+    const cost_model *model = user;
+    const berth_graph *graph = berth_graph_get(module, main);
+    if (!model->options) return false;
+    for (uint32_t i = 0; i < graph->ops.count; ++i)
+        if (!is_by_kernels(model->target->devices[devices[i]].target)) return false;
+    berth_kernel_groups groups;
+    berth_compile_options options = *model->options;
+    options.target = model->target;
+    if (!berth_kernel_groups_find(module, main, devices, &options, arena, &groups)) return false;
+    double *run_bytes = berth_arena_new_array(arena, double, model->target->device_count);
+    for (uint32_t i = 0; i < groups.count; ++i)
+        run_bytes[groups.data[i].device] += groups.data[i].constant_bytes;
+    berth_plan_kernel *kernels = berth_arena_new_array(arena, berth_plan_kernel, groups.count + 1);
+    for (uint32_t i = 0; i < groups.count; ++i) {
+        const berth_kernel_group *group = &groups.data[i];
+        berth_cost_constants constants = {group->constant_bytes, run_bytes[group->device]};
+        berth_plan_kernel *kernel = &kernels[i];
+        kernel->op = group->op;
+        kernel->last = group->last;
+        kernel->time_ns = berth_cost_work_ns(model->target, table_of(model), group->device,
+                                             &group->work, constants, &kernel->figure);
+        kernel->memory_ns =
+            berth_cost_memory_ns(model->target, group->device, &group->work, constants);
+    }
+    *out_kernels = kernels;
+    *out_count = groups.count;
+    return true;
+}
+
 // Until a device that works in another's memory has noticed that its turn has come: a thread or a
 // driver that sleeps is woken.
 static const double usual_hand_over_ns = 25000;
@@ -230,6 +269,21 @@ double berth_cost_hand_over_ns(const berth_multi_target *target, struct berth_co
         bandwidth > 0)
         ns += 1e9 * cached / bandwidth;
     return ns;
+}
+
+static bool is_driver_on_cores(const berth_target *target) {
+    return berth_target_is_cores(target) && !berth_device_kind_is_host(target->kind);
+}
+
+double berth_cost_between_kernels_ns(const berth_multi_target *target, uint32_t from, uint32_t to) {
+    const berth_target *a = target->devices[from].target, *b = target->devices[to].target;
+    bool woken = (berth_device_kind_is_host(a->kind) && is_driver_on_cores(b)) ||
+                 (berth_device_kind_is_host(b->kind) && is_driver_on_cores(a));
+    return woken ? usual_hand_over_ns : 0;
+}
+
+static double between_kernels_ns(void *user, uint32_t from, uint32_t to) {
+    return berth_cost_between_kernels_ns(((const cost_model *)user)->target, from, to);
 }
 
 static bool copy_ns(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns) {
@@ -332,7 +386,9 @@ berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_t
                               .user = model,
                               .memory_ns = memory_ns,
                               .figure = figure_of,
+                              .kernels = find_kernels,
                               .copy_ns = copy_ns,
+                              .between_kernels_ns = between_kernels_ns,
                               .only_after = only_after,
                               .buffers = buffers};
 }

@@ -30,4 +30,9 @@ double berth_cost_work_ns(const berth_multi_target *target, struct berth_cost_ta
 double berth_cost_hand_over_ns(const berth_multi_target *target, struct berth_cost_table *table,
                                uint32_t from, uint32_t to, uint64_t size_bytes);
 
+// How much longer a copy between two devices takes where kernels are at both of its ends, than from the
+// caller of a run or back to it, which is how copies are measured: threads of the host's cores are woken
+// beside the caller's. 0 unless the one is the host's processor and the other a driver on cores.
+double berth_cost_between_kernels_ns(const berth_multi_target *target, uint32_t from, uint32_t to);
+
 #endif  // BERTH_COMPILER_COST_COST_H_

@@ -9,13 +9,22 @@
 #include "compiler/pipeline.h"
 #include "target/virtual_device.h"
 
+// A value that was copied to another device.
+typedef struct moved_value {
+    berth_device_id device;
+    berth_value_id value;
+    struct moved_value *next;  // of the same value
+} moved_value;
+
 typedef struct trial {
     const berth_module *module;
     const berth_graph *graph;  // of @main
     const berth_compile_options *options;
-    uint32_t device;
+    const uint32_t *devices;  // per operation
     berth_op_copier c;
-    berth_device_id here, host;  // in the copy
+    berth_device_id *ids;  // per device of the target: in the copy
+    moved_value **moved;   // per value of the graph
+    bool *anywhere;  // per value of the graph: no copy is made of it, host operations have made it
 } trial;
 
 // ---- the copy -----------------------------------------------------------------------------------
@@ -57,6 +66,51 @@ static berth_type_id copy_type(const trial *t, berth_value_id value) {
     return berth_type_tensor_layout(t->c.to, type->dtype, type->rank, type->dims, layout);
 }
 
+static berth_device_id device_of(const trial *t, berth_op_id id) {
+    bool host = berth_op_has(t->graph->ops.data[id].kind, BERTH_TRAIT_HOST);
+    return t->ids[host ? t->options->target->host : t->devices[id]];
+}
+
+// A value of the graph on a device of the copy: copied there if it is elsewhere.
+static berth_value_id value_on(trial *t, berth_value_id value, berth_device_id device) {
+    berth_value_id held = t->c.map[value];
+    if (held == BERTH_NONE || t->anywhere[value]) return held;
+    berth_value from = berth_graph_get(t->c.to, t->c.main)->values.data[held];
+    if (!from.device || from.device == device) return held;
+    for (const moved_value *m = t->moved[value]; m; m = m->next)
+        if (m->device == device) return m->value;
+    berth_op_id id =
+        berth_graph_add_op(t->c.to, t->c.main, 0, BERTH_OP_DEVICE_COPY, &held, 1, 1, 0);
+    berth_graph *graph = berth_graph_get(t->c.to, t->c.main);
+    berth_op *op = &graph->ops.data[id];
+    berth_value *made = &graph->values.data[op->outputs[0]];
+    made->type = from.type;
+    made->device = op->device = device;
+    berth_attrs_set(t->c.to, &op->attrs, "source",
+                    (berth_attr){.kind = BERTH_ATTR_DEVICE, .device = from.device});
+    moved_value *m = berth_arena_new(t->c.to->arena, moved_value);
+    *m = (moved_value){device, op->outputs[0], t->moved[value]};
+    t->moved[value] = m;
+    return m->value;
+}
+
+// The operation itself, its operands on its device. Host operations read metadata, wherever that is.
+static berth_op_id add_op(trial *t, berth_op_id id) {
+    const berth_op *op = &t->graph->ops.data[id];
+    if (berth_op_has(op->kind, BERTH_TRAIT_HOST)) return berth_op_copier_add(&t->c, id);
+    berth_value_id *kept =
+        berth_arena_new_array(t->c.to->arena, berth_value_id, op->input_count + 1);
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE) kept[i] = t->c.map[op->inputs[i]];
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE && t->c.map[op->inputs[i]] == kept[i])
+            t->c.map[op->inputs[i]] = value_on(t, op->inputs[i], device_of(t, id));
+    berth_op_id made = berth_op_copier_add(&t->c, id);
+    for (uint32_t i = 0; i < op->input_count; ++i)
+        if (op->inputs[i] != BERTH_NONE && kept[i] != BERTH_NONE) t->c.map[op->inputs[i]] = kept[i];
+    return made;
+}
+
 // The location says which operation of the model it was.
 static void copy_op(trial *t, berth_op_id id) {
     const berth_op *op = &t->graph->ops.data[id];
@@ -64,37 +118,59 @@ static void copy_op(trial *t, berth_op_id id) {
     if (op->kind == BERTH_OP_CONSTANT) return;  // comes with its users
     if (is_alias(op->kind)) {
         t->c.map[op->outputs[0]] = t->c.map[op->inputs[0]];
+        t->anywhere[op->outputs[0]] = t->anywhere[op->inputs[0]];
         return;
     }
-    berth_op_id made = berth_op_copier_add(&t->c, id);
+    berth_op_id made = add_op(t, id);
     berth_graph *graph = berth_graph_get(to, t->c.main);
     berth_op *copy = &graph->ops.data[made];
     copy->loc = berth_loc_node(to, "", berth_arena_printf(to->arena, "%u", id), "");
-    copy->device = berth_op_has(op->kind, BERTH_TRAIT_HOST) ? t->host : t->here;
+    copy->device = device_of(t, id);
     for (uint32_t i = 0; i < op->output_count; ++i) {
         berth_value *value = &graph->values.data[copy->outputs[i]];
         value->type = copy_type(t, op->outputs[i]);
         value->device = copy->device;
+        t->anywhere[op->outputs[i]] = berth_op_has(op->kind, BERTH_TRAIT_HOST);
     }
 }
 
-static berth_device_id device_id(const trial *t, uint32_t device) {
-    return berth_virtual_device_intern(
-        t->c.to->devices, berth_multi_target_virtual_device(t->options->target, device));
+static void find_ids(trial *t, berth_arena *arena) {
+    const berth_multi_target *target = t->options->target;
+    t->ids = berth_arena_new_array(arena, berth_device_id, target->device_count);
+    for (uint32_t d = 0; d < target->device_count; ++d)
+        t->ids[d] = berth_virtual_device_intern(t->c.to->devices,
+                                                berth_multi_target_virtual_device(target, d));
+}
+
+// Parameters are where they are read first.
+static void copy_params(trial *t, berth_arena *arena) {
+    const berth_region *root = &t->graph->regions.data[0];
+    berth_device_id *read_on =
+        berth_arena_new_array(arena, berth_device_id, t->graph->values.count + 1);
+    for (uint32_t k = root->ops.count; k-- > 0;) {
+        const berth_op *op = &t->graph->ops.data[root->ops.data[k]];
+        for (uint32_t i = 0; i < op->input_count; ++i)
+            if (op->inputs[i] != BERTH_NONE)
+                read_on[op->inputs[i]] =
+                    is_alias(op->kind) ? read_on[op->outputs[0]] : device_of(t, root->ops.data[k]);
+    }
+    for (uint32_t i = 0; i < root->params.count; ++i) {
+        berth_value_id value = root->params.data[i];
+        const char *name = berth_arena_printf(arena, "p%u", i);
+        berth_value_id param = berth_graph_add_param(t->c.to, t->c.main, name, copy_type(t, value));
+        berth_graph_get(t->c.to, t->c.main)->values.data[param].device =
+            read_on[value] ? read_on[value] : t->ids[t->options->target->host];
+        t->c.map[value] = param;
+    }
 }
 
 static void copy_graph(trial *t, berth_func_id main, berth_arena *arena) {
     const berth_region *root = &t->graph->regions.data[0];
     t->c = berth_op_copier_make(t->module, berth_graph_get(t->module, main), "kernels", arena);
-    t->here = device_id(t, t->device);
-    t->host = device_id(t, t->options->target->host);
-    for (uint32_t i = 0; i < root->params.count; ++i) {
-        berth_value_id value = root->params.data[i];
-        const char *name = berth_arena_printf(arena, "p%u", i);
-        berth_value_id param = berth_graph_add_param(t->c.to, t->c.main, name, copy_type(t, value));
-        berth_graph_get(t->c.to, t->c.main)->values.data[param].device = t->here;
-        t->c.map[value] = param;
-    }
+    t->moved = berth_arena_new_array(arena, moved_value *, t->graph->values.count + 1);
+    t->anywhere = berth_arena_new_array(arena, bool, t->graph->values.count + 1);
+    find_ids(t, arena);
+    copy_params(t, arena);
     for (uint32_t i = 0; i < root->ops.count; ++i) copy_op(t, root->ops.data[i]);
     berth_value_id *results = berth_arena_new_array(arena, berth_value_id, root->results.count + 1);
     uint32_t count = 0;
@@ -131,6 +207,19 @@ static double constant_bytes(const berth_module *module, const berth_graph *grap
     return bytes;
 }
 
+// The operation of the model that makes the result of a primitive function: its last that is one.
+static berth_op_id last_of(const berth_module *module, berth_func_id callee) {
+    const berth_graph *graph = berth_graph_get(module, callee);
+    const berth_region *root = &graph->regions.data[0];
+    for (uint32_t i = root->ops.count; i-- > 0;) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        berth_op_id origin =
+            op->kind == BERTH_OP_CONSTANT ? BERTH_NONE : origin_of(module, op->loc);
+        if (origin != BERTH_NONE) return origin;
+    }
+    return BERTH_NONE;
+}
+
 // Parts beside each other in memory need no kernel.
 static bool is_free(const berth_module *module, const berth_op *call) {
     return berth_attrs_find(module, &call->attrs, BERTH_ATTR_PARTS_AT) ||
@@ -155,7 +244,11 @@ static void collect(const trial *t, berth_arena *arena, berth_kernel_groups *out
         if (origin == BERTH_NONE) origin = before;
         if (origin == BERTH_NONE || origin >= t->graph->ops.count) continue;
         before = origin;
+        berth_op_id last = last_of(module, callee);
+        if (last == BERTH_NONE || last >= t->graph->ops.count) last = origin;
         berth_kernel_group group = {.op = origin,
+                                    .last = last,
+                                    .device = t->devices[origin],
                                     .work = berth_work_of_primitive(module, callee, arena),
                                     .constant_bytes = constant_bytes(module, graph, op)};
         berth_vec_push(arena, &groups, group);
@@ -171,13 +264,13 @@ static berth_status run_passes(trial *t) {
     return berth_pass_find_parts(t->c.to, t->c.main);
 }
 
-bool berth_kernel_groups_find(const berth_module *module, berth_func_id main, uint32_t device,
-                              const berth_compile_options *options, berth_arena *arena,
-                              berth_kernel_groups *out_groups) {
+bool berth_kernel_groups_find(const berth_module *module, berth_func_id main,
+                              const uint32_t *devices, const berth_compile_options *options,
+                              berth_arena *arena, berth_kernel_groups *out_groups) {
     trial t = {.module = module,
                .graph = berth_graph_get(module, main),
                .options = options,
-               .device = device};
+               .devices = devices};
     *out_groups = (berth_kernel_groups){0};
     if (!can_copy_all(&t)) return false;
     berth_arena *scratch = berth_arena_create_child(arena);

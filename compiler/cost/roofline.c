@@ -6,7 +6,7 @@
 static const double usual_efficiency = 0.7;
 // Kernels that a driver compiles for processor cores (OpenCL, Vulkan): its compiler has no register
 // tiles as the C compiler's are, and copies to and from groups.
-static const double efficiency_through_a_driver = 0.4;
+static const double efficiency_through_a_driver = 0.5;
 // Plain C (executor aot) has no vectors but those that a C compiler finds: a tenth of the peak (docs/costs.md,
 // "What has a time"), and no less than kernels reach without any.
 static const double efficiency_of_plain_c = 0.1;

@@ -33,6 +33,25 @@ Test(simulate_command, one_device_adds_up) {
     json_decref(json);
 }
 
+// Copies take as long as in the plan: those from and to kernels longer than that of the input.
+Test(simulate_command, copies_are_those_of_the_plan) {
+#define SPLIT DIGITS " --target cpu,opencl --costs none --pin op:Conv=opencl:0 --format=json"
+    json_t *json = berth_run_json("simulate " SPLIT), *plan = berth_run_json("plan " SPLIT);
+    double simulated_us = 0, planned_us = 0;
+    size_t i = 0;
+    json_t *item = NULL;
+    json_array_foreach(json_object_get(json, "events"), i, item) {
+        if (json_is_true(json_object_get(item, "copy")))
+            simulated_us += number(item, "end_us") - number(item, "start_us");
+    }
+    json_array_foreach(json_object_get(plan, "transfers"), i, item) planned_us +=
+        number(item, "time_us");
+    cr_expect_eq(i, 4);
+    cr_expect_float_eq(simulated_us, planned_us, 1e-6);
+    json_decref(json);
+    json_decref(plan);
+}
+
 // Requests that come slower than they are served do not wait; twice as fast, the queue grows.
 Test(simulate_command, rate) {
     json_t *one = berth_run_json("simulate " DIGITS " --target cpu --costs none --format=json");

@@ -17,6 +17,7 @@ typedef struct simple_case {
     double copy_us;
     double us[3][2];     // per operation, on c and on g
     const char *places;  // of the operations
+    double apart_us;  // longer, where what comes before is elsewhere: fused to it where it is not
 } simple_case;
 
 static double time_of(void *user, const berth_module *module, berth_func_id function,
@@ -27,6 +28,28 @@ static double time_of(void *user, const berth_module *module, berth_func_id func
         if (berth_graph_get(module, function)->ops.data[op].kind == kinds[i])
             return k->us[i][device] * 1e3;
     return 0;
+}
+
+// A kernel for each operation.
+static bool kernels_of(void *user, const berth_module *module, berth_func_id main,
+                       const uint32_t *devices, berth_arena *arena,
+                       const berth_plan_kernel **out_kernels, uint32_t *out_count) {
+    const berth_region *root = &berth_graph_get(module, main)->regions.data[0];
+    berth_plan_kernel *kernels =
+        berth_arena_new_array(arena, berth_plan_kernel, root->ops.count + 1);
+    uint32_t before = BERTH_NO_INDEX;
+    *out_count = 0;
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        berth_op_id op = root->ops.data[i];
+        double ns = time_of(user, module, main, op, devices[op]);
+        if (ns == 0) continue;
+        if (before != BERTH_NO_INDEX && before != devices[op])
+            ns += ((const simple_case *)user)->apart_us * 1e3;
+        before = devices[op];
+        kernels[(*out_count)++] = (berth_plan_kernel){.op = op, .last = op, .time_ns = ns};
+    }
+    *out_kernels = kernels;
+    return true;
 }
 
 static bool copy_of(void *user, uint32_t from, uint32_t to, uint64_t size_bytes, double *out_ns) {
@@ -41,12 +64,14 @@ static const simple_case cases[] = {
      CORES,
      30,
      {{100, 200}, {200, 150}, {200, 150}},
-     "ccc"},
-    {"a split that gains more", CORES, 10, {{100, 200}, {200, 150}, {200, 150}}, "cgg"},
-    {"copies that no core makes", GPU, 30, {{100, 200}, {200, 150}, {200, 150}}, "cgg"},
+     "ccc",
+     0},
+    {"a split that gains more", CORES, 10, {{100, 200}, {200, 150}, {200, 150}}, "cgg", 0},
+    {"one whose kernels take longer", CORES, 10, {{100, 200}, {200, 150}, {200, 150}}, "ccc", 90},
+    {"copies that no core makes", GPU, 30, {{100, 200}, {200, 150}, {200, 150}}, "cgg", 0},
     // 470 us on c, 320 on g, 310 with the second on c, which copies twice more.
-    {"one device other than the rules'", CORES, 10, {{200, 100}, {70, 100}, {200, 100}}, "ggg"},
-    {"a split of a GPU's", GPU, 10, {{200, 100}, {70, 100}, {200, 100}}, "gcg"},
+    {"one device other than the rules'", CORES, 10, {{200, 100}, {70, 100}, {200, 100}}, "ggg", 0},
+    {"a split of a GPU's", GPU, 10, {{200, 100}, {70, 100}, {200, 100}}, "gcg", 0},
 };
 enum { case_count = sizeof(cases) / sizeof(cases[0]) };
 
@@ -59,10 +84,11 @@ ParameterizedTestParameters(simple_plans, choice) {
 ParameterizedTest(int *index, simple_plans, choice) {
     simple_case k = cases[*index];
     berth_arena *arena = new_arena();
-    berth_plan_options options = {.target = parse_target(arena, k.target),
-                                  .cost = {.time_ns = time_of, .copy_ns = copy_of, .user = &k},
-                                  .strategy = "auto",
-                                  .host_bound = true};
+    berth_plan_options options = {
+        .target = parse_target(arena, k.target),
+        .cost = {.time_ns = time_of, .kernels = kernels_of, .copy_ns = copy_of, .user = &k},
+        .strategy = "auto",
+        .host_bound = true};
     berth_module *module = parse_module(
         arena, "graph @main(%x: f32[256]) { %a = relu(%x) %b = neg(%a) %d = exp(%b) return %d }");
     berth_plan *plan = NULL;
