@@ -135,8 +135,9 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 static const berth_c_language narrow = PLAIN("int32_t", 32);
 static const berth_c_language wide = PLAIN("int64_t", 64);
 
-static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result) {
+static berth_status print(const berth_tfn *fn, const berth_target *target, const char *prefix,
+                          berth_arena *arena, berth_codegen_result *out_result) {
+    (void)target;
     memset(out_result, 0, sizeof(*out_result));
     berth_c_printer *p =
         berth_c_printer_create(fn, berth_kernel_fits_narrow(fn) ? &narrow : &wide, arena);

@@ -74,9 +74,10 @@ typedef struct berth_codegen {
     // What --keep-source keeps of every unit, by its file name's end ("c"); NULL = nothing, since
     // the image is the source.
     const char *source_suffix;
-    // Prints `fn`; `prefix` makes entry names unique ("k12" gives k12_0, k12_1, ...).
-    berth_status (*print)(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result);
+    // Prints `fn`; `prefix` makes entry names unique ("k12" gives k12_0, k12_1, ...). What a device may
+    // have or lack is taken from the features of `target`; NULL: it has none of them.
+    berth_status (*print)(const berth_tfn *fn, const berth_target *target, const char *prefix,
+                          berth_arena *arena, berth_codegen_result *out_result);
     // (optional) The same as a template (codegen/template.h), for kernels that serve several sizes;
     // with it, the texts that make n0, n1, ... of a dispatch's constants: among a kernel's arguments
     // (optional) and as its first lines.

@@ -287,8 +287,9 @@ static void wait_for_copies(berth_c_printer *p, int pending) {
 static const berth_c_language narrow = LANGUAGE("int", 32);
 static const berth_c_language wide = LANGUAGE("long", 64);
 
-static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result) {
+static berth_status print(const berth_tfn *fn, const berth_target *target, const char *prefix,
+                          berth_arena *arena, berth_codegen_result *out_result) {
+    (void)target;
     memset(out_result, 0, sizeof(*out_result));
     berth_c_printer *p =
         berth_c_printer_create(fn, berth_kernel_fits_narrow(fn) ? &narrow : &wide, arena);

@@ -2,8 +2,9 @@
 // for the plan's memory and its schedule, and no code.
 #include "compiler/codegen/kernel_facts.h"
 
-static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result) {
+static berth_status print(const berth_tfn *fn, const berth_target *target, const char *prefix,
+                          berth_arena *arena, berth_codegen_result *out_result) {
+    (void)target;
     berth_stmt *nests = NULL;
     uint32_t count = 0;
     const berth_tfn *copy = berth_kernel_copy_fn(fn, arena);

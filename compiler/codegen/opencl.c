@@ -244,8 +244,9 @@ static berth_status print_text(const berth_tfn *fn, const char *prefix, bool mar
     return BERTH_OK;
 }
 
-static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result) {
+static berth_status print(const berth_tfn *fn, const berth_target *target, const char *prefix,
+                          berth_arena *arena, berth_codegen_result *out_result) {
+    (void)target;
     return print_text(fn, prefix, false, arena, out_result);
 }
 

@@ -267,8 +267,17 @@ static void reset(berth_spirv_printer *p, berth_kernel_source *kernel) {
     p->around = 1;
     p->rounds = 0;
     berth_spirv_forget(p, 0);
-    berth_spirv_capability(p->m, SPIRV_CAPABILITY_KEEP_SPECIAL);
+    berth_spirv_float_mode(p->m, SPIRV_MODE_KEEP_SPECIAL, 32, SPIRV_CAPABILITY_KEEP_SPECIAL);
     for (int i = 0; i < 3; ++i) kernel->groups[i] = kernel->group_size[i] = 1;
+}
+
+// As f16 is rounded elsewhere: to even, and with signed zeros, infinities and NaNs.
+static void set_half_modes(berth_spirv_printer *p) {
+    berth_spirv_float_mode(p->m, SPIRV_MODE_KEEP_SPECIAL, 16, SPIRV_CAPABILITY_KEEP_SPECIAL);
+    berth_spirv_float_mode(p->m, SPIRV_MODE_ROUND_EVEN, 16, SPIRV_CAPABILITY_ROUND_EVEN);
+    if (p->f16_denormals)
+        berth_spirv_float_mode(p->m, SPIRV_MODE_KEEP_DENORMALS, 16,
+                               SPIRV_CAPABILITY_KEEP_DENORMALS);
 }
 
 static void print_kernel(berth_spirv_printer *p, berth_stmt nest, berth_kernel_source *kernel,
@@ -292,14 +301,15 @@ static void print_kernel(berth_spirv_printer *p, berth_stmt nest, berth_kernel_s
     if (p->rounds > 0)
         berth_spirv_string(
             p->m, berth_arena_printf(p->arena, BERTH_SPIRV_ROUNDS_PREFIX "%.0f", p->rounds));
+    if (berth_spirv_has_type(p->m, SPIRV_TYPE_F16)) set_half_modes(p);
     berth_spirv_words words = {0};
     berth_spirv_finish(p->m, kernel->entry, kernel->group_size, &words);
     berth_vec_push(p->arena, out, words.count);
     for (uint32_t i = 0; i < words.count; ++i) berth_vec_push(p->arena, out, words.data[i]);
 }
 
-static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result) {
+static berth_status print(const berth_tfn *fn, const berth_target *target, const char *prefix,
+                          berth_arena *arena, berth_codegen_result *out_result) {
     memset(out_result, 0, sizeof(*out_result));
     berth_stmt *nests = NULL;
     uint32_t count = 0;
@@ -307,6 +317,8 @@ static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *
     berth_spirv_printer *p = &printer;
     BERTH_TRY(berth_kernel_nests(p->fn, arena, &nests, &count));
     p->ranges = berth_ranges_collect(p->fn);
+    p->float16 = target && berth_target_has_feature(target, "float16");
+    p->f16_denormals = p->float16 && berth_target_has_feature(target, "float16_denormals");
     p->index = berth_kernel_fits_narrow(fn) ? SPIRV_TYPE_U32 : SPIRV_TYPE_U64;
     p->vars = berth_arena_new_array(arena, const uint32_t *, fn->vars.count + 1);
     p->memo_count = fn->exprs.count;

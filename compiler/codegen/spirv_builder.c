@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/hash.h"
 
 enum { hash_slots = 1024, most_operands = 24 };
@@ -56,6 +57,8 @@ struct berth_spirv {
     uint32_t slots[hash_slots];  // + 1
     BERTH_VEC(uint32_t) scopes;  // cache.count at their opening
     BERTH_VEC(code) stack;
+    BERTH_VEC(uint32_t) modes;     // mode and bits
+    BERTH_VEC(uint32_t) from_f16;  // by f32 id: the f16 that it was; 0 = none
 };
 
 static void push(berth_spirv *m, berth_spirv_words *words, uint32_t word) {
@@ -134,6 +137,16 @@ void berth_spirv_capability(berth_spirv *m, uint32_t capability) {
     push(m, &m->capabilities, capability);
 }
 
+bool berth_spirv_has_type(const berth_spirv *m, berth_spirv_type type) {
+    return m->type_ids[type] != 0;
+}
+
+void berth_spirv_float_mode(berth_spirv *m, uint32_t mode, uint32_t bits, uint32_t capability) {
+    berth_spirv_capability(m, capability);
+    berth_vec_push(m->arena, &m->modes, mode);
+    berth_vec_push(m->arena, &m->modes, bits);
+}
+
 uint32_t berth_spirv_type_id(berth_spirv *m, berth_spirv_type type) {
     if (m->type_ids[type]) return m->type_ids[type];
     uint32_t id = 0;
@@ -156,6 +169,11 @@ uint32_t berth_spirv_type_id(berth_spirv *m, berth_spirv_type type) {
     case SPIRV_TYPE_U64:
         berth_spirv_capability(m, SPIRV_CAPABILITY_INT64);
         id = put_type(m, SPIRV_TypeInt, (uint32_t[]){64, 0}, 2);
+        break;
+    case SPIRV_TYPE_F16:
+        berth_spirv_capability(m, SPIRV_CAPABILITY_FLOAT16);
+        berth_spirv_capability(m, SPIRV_CAPABILITY_STORAGE_16);
+        id = put_type(m, SPIRV_TypeFloat, (uint32_t[]){16}, 1);
         break;
     case SPIRV_TYPE_F32: id = put_type(m, SPIRV_TypeFloat, (uint32_t[]){32}, 1); break;
     case SPIRV_TYPE_F64:
@@ -232,6 +250,7 @@ uint32_t berth_spirv_float(berth_spirv *m, berth_spirv_type type, double value) 
     uint32_t narrow_bits = 0;
     memcpy(&bits, &value, sizeof(bits));
     memcpy(&narrow_bits, &narrow, sizeof(narrow_bits));
+    if (type == SPIRV_TYPE_F16) return find_constant(m, type, berth_f32_to_f16(narrow));
     return find_constant(m, type, type == SPIRV_TYPE_F64 ? bits : narrow_bits);
 }
 
@@ -242,7 +261,7 @@ uint32_t berth_spirv_bool(berth_spirv *m, bool value) {
 bool berth_spirv_int_value(const berth_spirv *m, uint32_t id, uint64_t *out_value) {
     for (uint32_t i = 0; i < m->constants.count; ++i) {
         const constant *at = &m->constants.data[i];
-        if (at->id != id || at->type == SPIRV_TYPE_F32 || at->type == SPIRV_TYPE_F64) continue;
+        if (at->id != id || (at->type >= SPIRV_TYPE_F16 && at->type <= SPIRV_TYPE_F64)) continue;
         *out_value = at->bits;
         return true;
     }
@@ -327,6 +346,18 @@ uint32_t berth_spirv_unary(berth_spirv *m, berth_spirv_opcode op, berth_spirv_ty
 uint32_t berth_spirv_binary(berth_spirv *m, berth_spirv_opcode op, berth_spirv_type type,
                             uint32_t a, uint32_t b) {
     return berth_spirv_emit(m, op, berth_spirv_type_id(m, type), (uint32_t[]){a, b}, 2);
+}
+
+uint32_t berth_spirv_from_f16(berth_spirv *m, uint32_t a) {
+    uint32_t id = berth_spirv_unary(m, SPIRV_FConvert, SPIRV_TYPE_F32, a);
+    while (m->from_f16.count <= id) berth_vec_push(m->arena, &m->from_f16, 0);
+    m->from_f16.data[id] = a;
+    return id;
+}
+
+uint32_t berth_spirv_to_f16(berth_spirv *m, uint32_t a) {
+    if (a < m->from_f16.count && m->from_f16.data[a]) return m->from_f16.data[a];
+    return berth_spirv_unary(m, SPIRV_FConvert, SPIRV_TYPE_F16, a);
 }
 
 uint32_t berth_spirv_select(berth_spirv *m, berth_spirv_type type, uint32_t condition, uint32_t a,
@@ -464,7 +495,7 @@ bool berth_spirv_open_function(berth_spirv *m, const char *name, berth_spirv_typ
     uint32_t signature[most_operands] = {berth_spirv_type_id(m, result)};
     for (uint32_t i = 0; i < parameter_count; ++i)
         signature[i + 1] = berth_spirv_type_id(m, parameters[i]);
-    uint32_t shape = parameter_count * 8 + (uint32_t)result;  // function types exist once
+    uint32_t shape = parameter_count * 16 + (uint32_t)result;  // function types exist once
     for (uint32_t i = 0; i < parameter_count; ++i) shape = shape * 16 + (uint32_t)parameters[i];
     uint32_t type = find_derived(m, SPIRV_TypeFunction, shape, 0);
     if (!type)
@@ -531,10 +562,9 @@ void berth_spirv_finish(berth_spirv *m, const char *entry, const uint32_t local_
     put(m, &all, SPIRV_ExecutionMode,
         (uint32_t[]){m->main, SPIRV_MODE_LOCAL_SIZE, local_size[0], local_size[1], local_size[2]},
         5);
-    for (uint32_t i = 0; i < m->capabilities.count; ++i)
-        if (m->capabilities.data[i] == SPIRV_CAPABILITY_KEEP_SPECIAL)
-            put(m, &all, SPIRV_ExecutionMode, (uint32_t[]){m->main, SPIRV_MODE_KEEP_SPECIAL, 32},
-                3);
+    for (uint32_t i = 0; i < m->modes.count; i += 2)
+        put(m, &all, SPIRV_ExecutionMode,
+            (uint32_t[]){m->main, m->modes.data[i], m->modes.data[i + 1]}, 3);
     append(m, &all, &m->debug);
     append(m, &all, &m->decorations);
     append(m, &all, &m->types);

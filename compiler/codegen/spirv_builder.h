@@ -26,6 +26,7 @@ typedef enum berth_spirv_type {
     SPIRV_TYPE_U16,
     SPIRV_TYPE_U32,
     SPIRV_TYPE_U64,
+    SPIRV_TYPE_F16,  // of devices with the feature float16
     SPIRV_TYPE_F32,
     SPIRV_TYPE_F64,
     SPIRV_TYPE_COUNT
@@ -40,6 +41,7 @@ enum {
     SPIRV_STORAGE_BUFFER = 12,
     SPIRV_STORAGE_PHYSICAL = 5349,
     SPIRV_CAPABILITY_SHADER = 1,
+    SPIRV_CAPABILITY_FLOAT16 = 9,
     SPIRV_CAPABILITY_FLOAT64 = 10,
     SPIRV_CAPABILITY_INT64 = 11,
     SPIRV_CAPABILITY_INT16 = 22,
@@ -48,7 +50,9 @@ enum {
     SPIRV_CAPABILITY_SUBGROUP_ARITHMETIC = 63,
     SPIRV_CAPABILITY_STORAGE_16 = 4433,
     SPIRV_CAPABILITY_STORAGE_8 = 4448,
-    SPIRV_CAPABILITY_KEEP_SPECIAL = 4466,  // SignedZeroInfNanPreserve
+    SPIRV_CAPABILITY_KEEP_DENORMALS = 4464,  // DenormPreserve
+    SPIRV_CAPABILITY_KEEP_SPECIAL = 4466,    // SignedZeroInfNanPreserve
+    SPIRV_CAPABILITY_ROUND_EVEN = 4467,      // RoundingModeRTE
     SPIRV_CAPABILITY_PHYSICAL = 5347,
     SPIRV_DECORATION_BLOCK = 2,
     SPIRV_DECORATION_ARRAY_STRIDE = 6,
@@ -59,7 +63,9 @@ enum {
     SPIRV_DECORATION_NO_CONTRACTION = 42,
     SPIRV_BUILT_IN_WORKGROUP_ID = 26,
     SPIRV_BUILT_IN_LOCAL_ID = 27,
+    SPIRV_MODE_KEEP_DENORMALS = 4459,
     SPIRV_MODE_KEEP_SPECIAL = 4461,
+    SPIRV_MODE_ROUND_EVEN = 4462,
     SPIRV_MODE_LOCAL_SIZE = 17,
     SPIRV_MEMORY_ALIGNED = 2,
     SPIRV_SCOPE_WORKGROUP = 2,
@@ -89,6 +95,9 @@ berth_arena *berth_spirv_arena(const berth_spirv *m);
 // ---- declarations, each once ----
 void berth_spirv_capability(berth_spirv *m, uint32_t capability);
 uint32_t berth_spirv_type_id(berth_spirv *m, berth_spirv_type type);
+bool berth_spirv_has_type(const berth_spirv *m, berth_spirv_type type);  // was it asked for
+// An execution mode of the entry point that goes for floats of `bits`, which needs `capability`.
+void berth_spirv_float_mode(berth_spirv *m, uint32_t mode, uint32_t bits, uint32_t capability);
 uint32_t berth_spirv_pointer(berth_spirv *m, uint32_t storage, uint32_t pointee);
 uint32_t berth_spirv_array(berth_spirv *m, uint32_t element, uint32_t count);
 // A type that is never shared (structures and arrays with a layout): op and operands after the id.
@@ -117,6 +126,9 @@ uint32_t berth_spirv_unary(berth_spirv *m, berth_spirv_opcode op, berth_spirv_ty
                            uint32_t a);
 uint32_t berth_spirv_binary(berth_spirv *m, berth_spirv_opcode op, berth_spirv_type type,
                             uint32_t a, uint32_t b);
+// Between f32 and f16 in registers. To f16 and back is what was there before, without code.
+uint32_t berth_spirv_from_f16(berth_spirv *m, uint32_t a);
+uint32_t berth_spirv_to_f16(berth_spirv *m, uint32_t a);  // as the mode of the module rounds
 uint32_t berth_spirv_select(berth_spirv *m, berth_spirv_type type, uint32_t condition, uint32_t a,
                             uint32_t b);
 uint32_t berth_spirv_glsl(berth_spirv *m, uint32_t instruction, berth_spirv_type type,

@@ -8,12 +8,15 @@
 
 typedef struct spirv_calc {
     berth_spirv *m;
-    berth_spirv_type type;  // F32 or F64
+    berth_spirv_type type;  // F16, F32 or F64
     berth_spirv_type bits;  // the integer of its size
 } spirv_calc;
 
 static inline spirv_calc spirv_calc_of(berth_spirv *m, berth_spirv_type type) {
-    return (spirv_calc){m, type, type == SPIRV_TYPE_F64 ? SPIRV_TYPE_U64 : SPIRV_TYPE_U32};
+    berth_spirv_type bits = type == SPIRV_TYPE_F64   ? SPIRV_TYPE_U64
+                            : type == SPIRV_TYPE_F16 ? SPIRV_TYPE_U16
+                                                     : SPIRV_TYPE_U32;
+    return (spirv_calc){m, type, bits};
 }
 
 #define FLOAT_OP(name, op)                                                                         \
@@ -66,10 +69,13 @@ static inline uint32_t bits_op(spirv_calc *c, berth_spirv_opcode op, uint32_t a,
     return berth_spirv_binary(c->m, op, c->bits, a, b);
 }
 static inline uint64_t spirv_sign_mask(const spirv_calc *c) {
+    if (c->type == SPIRV_TYPE_F16) return 0x8000;
     return c->type == SPIRV_TYPE_F64 ? 0x8000000000000000u : 0x80000000u;
 }
 static inline uint32_t is_nan(spirv_calc *c, uint32_t x) {
-    uint64_t infinity = c->type == SPIRV_TYPE_F64 ? 0x7ff0000000000000u : 0x7f800000u;
+    uint64_t infinity = c->type == SPIRV_TYPE_F64   ? 0x7ff0000000000000u
+                        : c->type == SPIRV_TYPE_F16 ? 0x7c00
+                                                    : 0x7f800000u;
     uint32_t bits = bits_op(c, SPIRV_BitwiseAnd, as_bits(c, x), bits_of(c, spirv_sign_mask(c) - 1));
     return berth_spirv_binary(c->m, SPIRV_UGreaterThan, SPIRV_TYPE_BOOL, bits,
                               bits_of(c, infinity));

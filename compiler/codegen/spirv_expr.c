@@ -176,6 +176,8 @@ static uint32_t to_float(berth_spirv_printer *p, berth_spirv_type from, bool is_
     else if (from != type)
         a = berth_spirv_unary(p->m, SPIRV_FConvert, type, a);
     if (to != BERTH_DTYPE_F16 && to != BERTH_DTYPE_BF16) return a;
+    if (to == BERTH_DTYPE_F16 && p->float16)
+        return berth_spirv_from_f16(p->m, berth_spirv_to_f16(p->m, a));
     return berth_spirv_half_to_float(p->m, to, berth_spirv_float_to_half(p->m, to, a));
 }
 

@@ -8,7 +8,7 @@
 #include "compiler/codegen/spirv_builder.h"
 #include "ir/tensor/function.h"
 
-// `type` is F32 or F64. 0 = there is no such function.
+// `type` is F32 or F64; for NEG, ABS, ADD, SUB, MUL, MIN and MAX also F16. 0 = there is no such function.
 uint32_t berth_spirv_float_unary(berth_spirv *m, berth_spirv_type type, berth_unary op, uint32_t a);
 uint32_t berth_spirv_float_binary(berth_spirv *m, berth_spirv_type type, berth_binary op,
                                   uint32_t a, uint32_t b);

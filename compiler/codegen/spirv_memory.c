@@ -12,7 +12,8 @@ berth_spirv_type berth_spirv_value_type(berth_dtype dtype) {
     return berth_dtype_size_bytes(dtype) == 8 ? SPIRV_TYPE_U64 : SPIRV_TYPE_U32;
 }
 
-berth_spirv_type berth_spirv_memory_type(berth_dtype dtype) {
+berth_spirv_type berth_spirv_memory_type(const berth_spirv_printer *p, berth_dtype dtype) {
+    if (dtype == BERTH_DTYPE_F16 && p->float16) return SPIRV_TYPE_F16;
     if (dtype == BERTH_DTYPE_F32) return SPIRV_TYPE_F32;
     if (dtype == BERTH_DTYPE_F64) return SPIRV_TYPE_F64;
     switch (berth_dtype_size_bytes(dtype)) {
@@ -26,7 +27,8 @@ berth_spirv_type berth_spirv_memory_type(berth_dtype dtype) {
 static uint32_t type_bytes(berth_spirv_type type) {
     switch (type) {
     case SPIRV_TYPE_U8: return 1;
-    case SPIRV_TYPE_U16: return 2;
+    case SPIRV_TYPE_U16:
+    case SPIRV_TYPE_F16: return 2;
     case SPIRV_TYPE_U64:
     case SPIRV_TYPE_F64: return 8;
     default: return 4;
@@ -82,7 +84,7 @@ void berth_spirv_bind(berth_spirv_printer *p) {
     berth_spirv_capability(m, SPIRV_CAPABILITY_PHYSICAL);
     for (uint32_t i = 0; i < count; ++i) {
         berth_buf buf = p->kernel->buffers[i];
-        berth_spirv_type type = berth_spirv_memory_type(p->fn->bufs.data[buf].dtype);
+        berth_spirv_type type = berth_spirv_memory_type(p, p->fn->bufs.data[buf].dtype);
         uint32_t structure = memory_struct(p, type, p->kernel->written[i]);
         berth_spirv_name(m, structure, berth_arena_printf(p->arena, "b%u", buf));
         pointers[i] = berth_spirv_pointer(m, SPIRV_STORAGE_PHYSICAL, structure);
@@ -117,6 +119,7 @@ void berth_spirv_declare(berth_spirv_printer *p, berth_buf buf) {
     if (buffer->kind != SPIRV_BUF_UNKNOWN) return;  // in a loop that is unrolled
     berth_spirv_type type = berth_spirv_value_type(info->dtype);
     if (type == SPIRV_TYPE_BOOL) type = SPIRV_TYPE_U32;
+    if (info->dtype == BERTH_DTYPE_F16 && p->float16) type = SPIRV_TYPE_F16;
     uint32_t element = berth_spirv_type_id(p->m, type);
     uint32_t count = (uint32_t)berth_kernel_elements(p->fn, buf) * info->lanes;
     *buffer = (berth_spirv_buffer){.kind = SPIRV_BUF_ARRAY, .type = type};
@@ -158,6 +161,7 @@ static uint32_t element_at(berth_spirv_printer *p, const berth_spirv_buffer *buf
 static uint32_t widen(berth_spirv_printer *p, berth_dtype dtype, const berth_spirv_buffer *buffer,
                       uint32_t raw) {
     berth_spirv *m = p->m;
+    if (buffer->type == SPIRV_TYPE_F16) return berth_spirv_from_f16(m, raw);
     bool narrow = buffer->type == SPIRV_TYPE_U8 || buffer->type == SPIRV_TYPE_U16;
     if (narrow) {
         bool is_signed = berth_dtype_is_signed(dtype) && !is_half(dtype);
@@ -174,6 +178,7 @@ static uint32_t widen(berth_spirv_printer *p, berth_dtype dtype, const berth_spi
 static uint32_t narrow(berth_spirv_printer *p, berth_dtype dtype, const berth_spirv_buffer *buffer,
                        uint32_t value) {
     berth_spirv *m = p->m;
+    if (buffer->type == SPIRV_TYPE_F16) return value;  // berth_spirv_half has been there
     bool in_memory = buffer->kind == SPIRV_BUF_MEMORY;
     if (dtype == BERTH_DTYPE_BOOL)
         value = berth_spirv_select(m, SPIRV_TYPE_U32, value, berth_spirv_int(m, SPIRV_TYPE_U32, 1),
@@ -316,7 +321,8 @@ void berth_spirv_store(berth_spirv_printer *p, berth_stmt id) {
     memcpy(indices, berth_tfn_store_indices(p->fn, id), node.index_count * sizeof(berth_expr));
     if (!check_known(p, node.buf)) return;
     berth_expr value = without_rounding(p, info.dtype, node.value);
-    const uint32_t *lanes = berth_spirv_value(p, value);
+    const uint32_t *lanes =
+        buffer->type == SPIRV_TYPE_F16 ? berth_spirv_half(p, value) : berth_spirv_value(p, value);
     bool vectors = info.lanes > 1;
     int count = vectors                                  ? info.lanes
                 : has_ramp(p, indices, node.index_count) ? p->fn->exprs.data[value].lanes

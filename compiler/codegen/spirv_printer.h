@@ -34,6 +34,8 @@ typedef struct berth_spirv_printer {
     uint32_t unrolled;                  // copies of the statement being written
     double around;                      // how often a work-item comes by it
     double rounds;                      // of all loops of the kernel, by one work-item
+    bool float16;                       // the target has arithmetic of f16
+    bool f16_denormals;                 // and promises to keep its small numbers
     berth_kernel_source *kernel;
     berth_status status;  // first error
 } berth_spirv_printer;
@@ -42,7 +44,7 @@ void berth_spirv_fail(berth_spirv_printer *p, berth_status status);  // keeps th
 
 // What values of an element type are computed as, and what they are in memory.
 berth_spirv_type berth_spirv_value_type(berth_dtype dtype);
-berth_spirv_type berth_spirv_memory_type(berth_dtype dtype);
+berth_spirv_type berth_spirv_memory_type(const berth_spirv_printer *p, berth_dtype dtype);
 
 // spirv_index.c
 uint32_t berth_spirv_index(berth_spirv_printer *p, berth_expr id, int lane);
@@ -56,6 +58,9 @@ uint32_t berth_spirv_index_comparison(berth_spirv_printer *p, const berth_expr_n
 // spirv_expr.c: the lanes of an expression's value; conditions are booleans.
 const uint32_t *berth_spirv_value(berth_spirv_printer *p, berth_expr id);
 void berth_spirv_forget(berth_spirv_printer *p, uint32_t count);  // memos beyond the first `count`
+
+// spirv_half.c: the lanes of an expression's value rounded to f16, as f16; the target has float16.
+const uint32_t *berth_spirv_half(berth_spirv_printer *p, berth_expr id);
 
 // spirv_memory.c
 const uint32_t *berth_spirv_load(berth_spirv_printer *p, berth_expr id);

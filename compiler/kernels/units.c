@@ -68,7 +68,8 @@ static berth_status print_unit(const berth_module *module, const berth_pipeline 
                                berth_unit *unit) {
     if (pipeline->options->generic_kernels && codegen->print_template && !unit->calls)
         return print_generic(module, pipeline, codegen, call, unit);
-    return codegen->print(unit->fn, unit->prefix, module->arena, &unit->code);
+    return codegen->print(unit->fn, pipeline->options->target->devices[unit->device].target,
+                          unit->prefix, module->arena, &unit->code);
 }
 
 const berth_codegen *berth_pipeline__codegen(const berth_pipeline *pipeline, uint32_t device) {

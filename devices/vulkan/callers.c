@@ -10,7 +10,7 @@ static berth_status incompatible(const char *what) {
 // What the device was made with.
 typedef struct enabled {
     VkPhysicalDeviceFeatures core;
-    VkBool32 timeline, addresses, int8, storage8, storage16;
+    VkBool32 timeline, addresses, float16, int8, storage8, storage16;
 } enabled;
 
 static void add_features(const VkBaseInStructure *structure, enabled *e) {
@@ -26,6 +26,7 @@ static void add_features(const VkBaseInStructure *structure, enabled *e) {
         const VkPhysicalDeviceVulkan12Features *v12 = at;
         e->timeline |= v12->timelineSemaphore;
         e->addresses |= v12->bufferDeviceAddress;
+        e->float16 |= v12->shaderFloat16;
         e->int8 |= v12->shaderInt8;
         e->storage8 |= v12->storageBuffer8BitAccess;
         return;
@@ -38,6 +39,7 @@ static void add_features(const VkBaseInStructure *structure, enabled *e) {
             ((const VkPhysicalDeviceBufferDeviceAddressFeatures *)at)->bufferDeviceAddress;
         return;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES:
+        e->float16 |= ((const VkPhysicalDeviceShaderFloat16Int8Features *)at)->shaderFloat16;
         e->int8 |= ((const VkPhysicalDeviceShaderFloat16Int8Features *)at)->shaderInt8;
         return;
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES:
@@ -63,6 +65,7 @@ static berth_status limit_features(const berth_vulkan_queue *callers, vulkan_fac
     facts->features.shaderInt64 &= e.core.shaderInt64;
     facts->features.shaderInt16 &= e.core.shaderInt16;
     facts->features_1_1.storageBuffer16BitAccess &= e.storage16;
+    facts->features_1_2.shaderFloat16 &= e.float16;
     facts->features_1_2.shaderInt8 &= e.int8;
     facts->features_1_2.storageBuffer8BitAccess &= e.storage8;
     berth_vulkan__list_features(facts);

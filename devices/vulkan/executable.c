@@ -29,11 +29,16 @@ static const char *text_at(const uint32_t *words, uint32_t count) {
     return memchr(text, 0, 4 * (size_t)count) ? text : NULL;
 }
 
-static berth_status check_capability(const vulkan_device *device, uint32_t capability) {
+// A capability (mode and bits 0), or an execution mode of floats of `bits`.
+static berth_status check_feature(const vulkan_device *device, uint32_t capability, uint32_t mode,
+                                  uint32_t bits) {
     for (int i = 0; i < VULKAN_FEATURE_COUNT; ++i) {
-        if (berth_vulkan__features[i].capability != capability || device->facts->has[i]) continue;
+        const vulkan_feature *feature = &berth_vulkan__features[i];
+        bool is_it = feature->mode ? feature->mode == mode && feature->bits == bits
+                                   : feature->capability == capability;
+        if (!is_it || device->facts->has[i]) continue;
         return berth_status_make(BERTH_UNSUPPORTED, "a kernel needs %s, which %s lacks",
-                                 berth_vulkan__features[i].name, device->base.info.name);
+                                 feature->name, device->base.info.name);
     }
     return BERTH_OK;
 }
@@ -43,7 +48,7 @@ static berth_status read_instruction(const vulkan_device *device, const uint32_t
                                      const char **out_entry) {
     const char *text = NULL;
     switch (at[0] & 0xffff) {
-    case SPIRV_OP_CAPABILITY: return length == 2 ? check_capability(device, at[1]) : BERTH_OK;
+    case SPIRV_OP_CAPABILITY: return length == 2 ? check_feature(device, at[1], 0, 0) : BERTH_OK;
     case SPIRV_OP_ENTRY_POINT:
         if (length < 4 || at[1] != SPIRV_MODEL_COMPUTE || *out_entry)
             return broken("a module has not one entry point for compute");
@@ -52,7 +57,7 @@ static berth_status read_instruction(const vulkan_device *device, const uint32_t
     case SPIRV_OP_EXECUTION_MODE:
         if (length == 6 && at[2] == SPIRV_MODE_LOCAL_SIZE)
             memcpy(kernel->local_size, at + 3, sizeof(kernel->local_size));
-        return BERTH_OK;
+        return length == 4 ? check_feature(device, 0, at[2], at[3]) : BERTH_OK;
     case SPIRV_OP_STRING:
         text = length > 2 ? text_at(at + 2, length - 2) : NULL;
         if (!text) return broken("a string has no end");

@@ -5,17 +5,36 @@
 
 #include "devices/vulkan/vulkan.h"
 
-// Numbers of capabilities: SPIR-V specification 1.5, section 3.31.
+// Numbers of capabilities and execution modes: SPIR-V specification 1.5, sections 3.31 and 3.6.
+enum {
+    HAS_FLOAT64,
+    HAS_INT64,
+    HAS_STORAGE_8,
+    HAS_STORAGE_16,
+    HAS_SPECIAL_32,
+    HAS_ADDRESSES,
+    HAS_INT8,
+    HAS_INT16,
+    HAS_SUBGROUP_ARITHMETIC,
+    HAS_FLOAT16,
+    HAS_SPECIAL_16,
+    HAS_ROUND_EVEN_16,
+    HAS_DENORMALS_16,
+};
 const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT] = {
-    {10, "shaderFloat64"},
-    {11, "shaderInt64"},
-    {4448, "storageBuffer8BitAccess"},
-    {4433, "storageBuffer16BitAccess"},
-    {4466, "shaderSignedZeroInfNanPreserveFloat32"},
-    {5347, "bufferDeviceAddress"},
-    {39, "shaderInt8"},
-    {22, "shaderInt16"},
-    {63, "subgroup arithmetic"},
+    [HAS_FLOAT64] = {10, "shaderFloat64", 0, 0},
+    [HAS_INT64] = {11, "shaderInt64", 0, 0},
+    [HAS_STORAGE_8] = {4448, "storageBuffer8BitAccess", 0, 0},
+    [HAS_STORAGE_16] = {4433, "storageBuffer16BitAccess", 0, 0},
+    [HAS_SPECIAL_32] = {4466, "shaderSignedZeroInfNanPreserveFloat32", 4461, 32},
+    [HAS_ADDRESSES] = {5347, "bufferDeviceAddress", 0, 0},
+    [HAS_INT8] = {39, "shaderInt8", 0, 0},
+    [HAS_INT16] = {22, "shaderInt16", 0, 0},
+    [HAS_SUBGROUP_ARITHMETIC] = {63, "subgroup arithmetic", 0, 0},
+    [HAS_FLOAT16] = {9, "shaderFloat16", 0, 0},
+    [HAS_SPECIAL_16] = {4466, "shaderSignedZeroInfNanPreserveFloat16", 4461, 16},
+    [HAS_ROUND_EVEN_16] = {4467, "shaderRoundingModeRTEFloat16", 4462, 16},
+    [HAS_DENORMALS_16] = {4464, "shaderDenormPreserveFloat16", 4459, 16},
 };
 
 static bool has_extension(const vulkan_api *api, VkPhysicalDevice physical, const char *name) {
@@ -64,9 +83,13 @@ static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
         facts->compute_units = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     facts->subgroup_size = v11.subgroupSize;
     facts->max_allocation_bytes = v11.maxMemoryAllocationSize;
-    facts->has[8] = (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
-                    (v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
-    facts->has[4] = v12.shaderSignedZeroInfNanPreserveFloat32;
+    facts->has[HAS_SUBGROUP_ARITHMETIC] =
+        (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+        (v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
+    facts->has[HAS_SPECIAL_32] = v12.shaderSignedZeroInfNanPreserveFloat32;
+    facts->has[HAS_SPECIAL_16] = v12.shaderSignedZeroInfNanPreserveFloat16;
+    facts->has[HAS_ROUND_EVEN_16] = v12.shaderRoundingModeRTEFloat16;
+    facts->has[HAS_DENORMALS_16] = v12.shaderDenormPreserveFloat16;
     memcpy(facts->device_uuid, v11.deviceUUID, VK_UUID_SIZE);
     memcpy(facts->cache_id, all.properties.pipelineCacheUUID, VK_UUID_SIZE);
     facts->pointer_alignment_bytes = imports ? host.minImportedHostPointerAlignment : 0;
@@ -86,13 +109,14 @@ static void read_features(const vulkan_api *api, vulkan_facts *facts) {
 }
 
 void berth_vulkan__list_features(vulkan_facts *facts) {
-    facts->has[0] = facts->features.shaderFloat64;
-    facts->has[1] = facts->features.shaderInt64;
-    facts->has[2] = facts->features_1_2.storageBuffer8BitAccess;
-    facts->has[3] = facts->features_1_1.storageBuffer16BitAccess;
-    facts->has[5] = facts->features_1_2.bufferDeviceAddress;
-    facts->has[6] = facts->features_1_2.shaderInt8;
-    facts->has[7] = facts->features.shaderInt16;
+    facts->has[HAS_FLOAT64] = facts->features.shaderFloat64;
+    facts->has[HAS_INT64] = facts->features.shaderInt64;
+    facts->has[HAS_STORAGE_8] = facts->features_1_2.storageBuffer8BitAccess;
+    facts->has[HAS_STORAGE_16] = facts->features_1_1.storageBuffer16BitAccess;
+    facts->has[HAS_ADDRESSES] = facts->features_1_2.bufferDeviceAddress;
+    facts->has[HAS_INT8] = facts->features_1_2.shaderInt8;
+    facts->has[HAS_INT16] = facts->features.shaderInt16;
+    facts->has[HAS_FLOAT16] = facts->features_1_2.shaderFloat16;
 }
 
 static bool find_families(vulkan_facts *facts) {
@@ -195,6 +219,17 @@ static void describe_features(const vulkan_facts *facts, char *out, size_t capac
         snprintf(out + used, capacity - used, "; ends loops after %u rounds", facts->max_rounds);
 }
 
+// Features of targets. f16 is computed with where it rounds as f16 does elsewhere.
+static void list_kernel_features(const vulkan_facts *facts, char *out, size_t capacity) {
+    const bool *has = facts->has;
+    bool float16 = has[HAS_FLOAT16] && has[HAS_STORAGE_16] && has[HAS_INT16] &&
+                   has[HAS_SPECIAL_16] && has[HAS_ROUND_EVEN_16];
+    snprintf(out, capacity, "%s%s%s", has[HAS_SUBGROUP_ARITHMETIC] ? ",subgroup_arithmetic" : "",
+             float16 ? ",float16" : "",
+             float16 && has[HAS_DENORMALS_16] ? ",float16_denormals" : "");
+    memmove(out, out + (out[0] == ','), strlen(out + (out[0] == ',')) + 1);
+}
+
 void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
                              berth_device_info *out_info) {
     memset(out_info, 0, sizeof(*out_info));
@@ -207,9 +242,7 @@ void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
     out_info->compute_units = facts->compute_units ? facts->compute_units : 1;
     describe_features(facts, out_info->features, sizeof(out_info->features));
     out_info->is_cpu = facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    if (facts->has[8])
-        snprintf(out_info->kernel_features, sizeof(out_info->kernel_features),
-                 "subgroup_arithmetic");
+    list_kernel_features(facts, out_info->kernel_features, sizeof(out_info->kernel_features));
     out_info->lacks_f64 = !facts->features.shaderFloat64;
     out_info->max_group_size = facts->limits.maxComputeWorkGroupInvocations;
     out_info->local_memory_bytes = facts->limits.maxComputeSharedMemorySize;

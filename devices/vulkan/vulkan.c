@@ -82,6 +82,7 @@ static berth_status create_device(vulkan_device *device, const vulkan_api *api) 
     VkPhysicalDeviceVulkan12Features v12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
         .storageBuffer8BitAccess = facts->features_1_2.storageBuffer8BitAccess,
+        .shaderFloat16 = facts->features_1_2.shaderFloat16,
         .shaderInt8 = facts->features_1_2.shaderInt8,
         .bufferDeviceAddress = VK_TRUE,
         .timelineSemaphore = VK_TRUE};

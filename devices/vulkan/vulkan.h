@@ -42,8 +42,9 @@ typedef struct vulkan_functions {  // of a device
 typedef struct vulkan_feature {
     uint32_t capability;
     const char *name;
+    uint32_t mode, bits;  // mode > 0: the capability is for this execution mode of floats of `bits`
 } vulkan_feature;
-enum { VULKAN_FEATURE_COUNT = 9 };
+enum { VULKAN_FEATURE_COUNT = 13 };
 extern const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT];
 
 // What is known of a physical device without opening it.

@@ -94,7 +94,7 @@ static berth_status print_image(const berth_target *target, int first, berth_are
         BERTH_TRY(berth_status_prefix(op_case_schedule(images->cases[i], target, arena, &fn), "%s",
                                       images->cases[i]));
         berth_status status =
-            berth_codegen_cuda.print(fn, cuda_images_prefix(i, arena), arena, code);
+            berth_codegen_cuda.print(fn, NULL, cuda_images_prefix(i, arena), arena, code);
         if (berth_status_code(status) == BERTH_UNSUPPORTED) images->refused++;
         if (berth_status_code(status) == BERTH_UNSUPPORTED)
             berth_status_free(status);

@@ -57,7 +57,8 @@ static berth_status dispatch(const berth_kernel_source *kernel, berth_buffer *co
 static berth_status run_with(const berth_tfn *fn, void *const *data, berth_buffer **buffers,
                              berth_arena *arena) {
     berth_codegen_result code;
-    BERTH_TRY(berth_codegen_cuda.print(fn, cuda_images_prefix(here.current, arena), arena, &code));
+    BERTH_TRY(
+        berth_codegen_cuda.print(fn, NULL, cuda_images_prefix(here.current, arena), arena, &code));
     for (berth_buf b = 0; b < fn->bufs.count && b < most_buffers; ++b) {
         const berth_buf_info *info = &fn->bufs.data[b];
         if (info->scope != BERTH_SCOPE_PARAM && info->scope != BERTH_SCOPE_WORKSPACE) continue;

@@ -382,7 +382,7 @@ const char *compare_function(berth_module *module, berth_func_id function,
     status = target ? berth_schedule_apply(berth_tfn_get(module, lowered), target) : NULL;
     if (status) return message_of(status, "schedule", arena);
     if (target && target->kind == BERTH_DEVICE_VULKAN) {
-        const char *problem = spirv_check(berth_tfn_get(module, lowered), arena);
+        const char *problem = spirv_check(berth_tfn_get(module, lowered), target, arena);
         if (problem) return problem;
     }
     graph = berth_graph_get(module, function);

@@ -41,7 +41,7 @@ static const char *check_modules(const uint32_t *words, size_t count, berth_aren
     return problem;
 }
 
-const char *spirv_check(const berth_tfn *fn, berth_arena *arena) {
+const char *spirv_check(const berth_tfn *fn, const berth_target *target, berth_arena *arena) {
     static int here = -1;
     if (here < 0) here = has_validator();
     const char *required = getenv("BERTH_REQUIRE_DRIVERS");
@@ -49,7 +49,7 @@ const char *spirv_check(const berth_tfn *fn, berth_arena *arena) {
         return required && strstr(required, "vulkan") ? "there is no spirv-val (spirv-tools)"
                                                       : NULL;
     berth_codegen_result code;
-    berth_status status = berth_codegen_spirv.print(fn, "k", arena, &code);
+    berth_status status = berth_codegen_spirv.print(fn, target, "k", arena, &code);
     bool refused = berth_status_code(status) == BERTH_UNSUPPORTED;
     const char *problem =
         status && !refused ? berth_arena_strdup(arena, berth_status_message(status)) : NULL;

@@ -154,8 +154,8 @@ static berth_tfn *scheduled(const program *p, const char *text) {
 static void add_case(program *p, const char *text) {
     const berth_tfn *fn = scheduled(p, text);
     berth_codegen_result code;
-    assert_ok(
-        berth_codegen_c.print(fn, berth_arena_printf(p->arena, "c%d", p->count), p->arena, &code));
+    assert_ok(berth_codegen_c.print(fn, NULL, berth_arena_printf(p->arena, "c%d", p->count),
+                                    p->arena, &code));
     if (fn->bufs.count > 64) return;
     add_source(p, code.source);
     add_tables(p, text, fn, &code);

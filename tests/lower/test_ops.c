@@ -39,5 +39,5 @@ Test(lower_ops, scheduled) {
 // For Vulkan, every kernel goes through spirv-val too.
 Test(lower_ops, vulkan, .timeout = 300) {
     with_target("vulkan", run_cases);
-    with_target("vulkan -features=subgroup_arithmetic", run_cases);
+    with_target("vulkan -features=subgroup_arithmetic,float16,float16_denormals", run_cases);
 }

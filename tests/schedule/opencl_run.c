@@ -62,7 +62,7 @@ static uint64_t workspace_bytes(const berth_tfn *fn, berth_buf b) {
 static berth_status run(runner *r, const berth_codegen *codegen) {
     bench_case *c = r->c;
     berth_codegen_result code;
-    BERTH_TRY(codegen->print(c->fn, "k", c->arena, &code));
+    BERTH_TRY(codegen->print(c->fn, NULL, "k", c->arena, &code));
     berth_codegen_unit unit = {.label = "k", .code = &code};
     berth_codegen_job job = {.units = &unit, .count = 1, .arena = c->arena};
     berth_codegen_bytes built;

@@ -229,7 +229,7 @@ static berth_status call_kernels(bench_case *c, const berth_codegen_result *code
 
 berth_status support_run_compiled(bench_case *c, const berth_target *target, bool strict) {
     berth_codegen_result code;
-    BERTH_TRY(berth_codegen_c.print(c->fn, "k", c->arena, &code));
+    BERTH_TRY(berth_codegen_c.print(c->fn, NULL, "k", c->arena, &code));
     const char *source = code.source;
     if (strict)
         source = berth_arena_printf(

@@ -125,7 +125,7 @@ static berth_kernel_source kernel_of(const char *value, const char *mark, bool *
              value);
     bench_case c = support_case_parse(text);
     berth_codegen_result code;
-    berth_status status = berth_codegen_c.print(c.fn, "k", c.arena, &code);
+    berth_status status = berth_codegen_c.print(c.fn, NULL, "k", c.arena, &code);
     cr_assert(!status, "%s", berth_status_message(status));
     cr_assert_eq(code.kernel_count, 1);
     berth_kernel_source kernel = code.kernels[0];

@@ -67,7 +67,7 @@ static bench_case build(const form *f, const char *type) {
 }
 
 static const char *kernel_text(bench_case *c, berth_codegen_result *out) {
-    berth_status status = berth_codegen_c.print(c->fn, "k", c->arena, out);
+    berth_status status = berth_codegen_c.print(c->fn, NULL, "k", c->arena, out);
     cr_assert(!status, "%s", berth_status_message(status));
     const char *kernel = strstr(out->source, "void k_0(");
     cr_assert_not_null(kernel);

@@ -268,7 +268,7 @@ Test(opencl_tile, loops_without_order_say_so) {
         "  parallel %t in 4 {\n    simd %i in 64 {\n      %y[0, %t, %i] = %x[%t, %i]\n"
         "      %y[1, %t, %i] = -%x[%t, %i]\n    }\n  }\n}\n");
     berth_codegen_result code = {0};
-    berth_status status = berth_codegen_opencl.print(c.fn, "k", c.arena, &code);
+    berth_status status = berth_codegen_opencl.print(c.fn, NULL, "k", c.arena, &code);
     cr_assert_null(status, "%s", berth_status_message(status));
     const char *hint = strstr(code.source, "\nBERTH_SIMD\n");
     cr_assert_not_null(hint, "%s", code.source);

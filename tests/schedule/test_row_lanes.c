@@ -111,7 +111,7 @@ Test(row_lanes, halves_are_stored_in_vectors) {
     const char *target = "cpu -features=avx2,avx512f,avx512vl,fma -vector_bits=512";
     cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, target)));
     berth_codegen_result result;
-    cr_assert_null(berth_codegen_c.print(c.fn, "k", c.arena, &result));
+    cr_assert_null(berth_codegen_c.print(c.fn, NULL, "k", c.arena, &result));
     cr_expect_not_null(strstr(strstr(result.source, "void k_0("), "berth_store_f16x16"));
     cr_assert_null(support_interpret(&c));
     const uint16_t *scheduled = c.buffers[1];

@@ -159,24 +159,37 @@ static void fill_large(berth_tensor *tensor, uint32_t index) {
     }
 }
 
-// Instructions of a subgroup in the kernels of a program (artifact/kernel_abi.h: modules in a row, each
-// behind the number of its words).
-static int subgroup_instructions(const berth_program *program) {
-    enum { header = 5, first = 333, last = 364 };  // SPIR-V 1.5: OpGroupNonUniform*
+// How many instructions of the kernels of a program `counts` (artifact/kernel_abi.h: modules in a row, each
+// behind the number of its words). `half` is the id of the type of f16 in the module, 0 without.
+static int count_instructions(const berth_program *program,
+                              bool (*counts)(const uint32_t *at, uint32_t half)) {
+    enum { header = 5, type_float = 22 };
     int found = 0;
     for (uint32_t i = 0; i < program->executable_count; ++i) {
         if (strcmp(program->executables[i].device_kind, "vulkan") != 0) continue;
         const uint32_t *words = program->executables[i].data;
         size_t count = (size_t)program->executables[i].size_bytes / sizeof(*words);
-        for (size_t module = 0; module < count; module += 1 + words[module])
+        for (size_t module = 0; module < count; module += 1 + words[module]) {
+            uint32_t half = 0;
             for (size_t at = module + 1 + header; at <= module + words[module];
                  at += words[at] >> 16) {
                 cr_assert(words[at] >> 16, "word %zu of an image", at);
-                uint32_t op = words[at] & 0xffff;
-                found += op >= first && op <= last;
+                if ((words[at] & 0xffff) == type_float && words[at + 2] == 16) half = words[at + 1];
+                found += counts(words + at, half);
             }
+        }
     }
     return found;
+}
+
+static bool is_of_subgroup(const uint32_t *at, uint32_t half) {
+    enum { first = 333, last = 364 };  // SPIR-V 1.5: OpGroupNonUniform*
+    (void)half;
+    return (at[0] & 0xffff) >= first && (at[0] & 0xffff) <= last;
+}
+
+static int subgroup_instructions(const berth_program *program) {
+    return count_instructions(program, is_of_subgroup);
 }
 
 // Sums of a subgroup, on rows with and without NaNs and infinities; none where the target has no such arithmetic.
@@ -208,6 +221,83 @@ Test(vulkan, sums_of_subgroups) {
             double worst = compare_work(w, text, t >= 2 ? fill_random : fill_spread);
             cr_expect_lt(worst, t == 1 ? 1e-12 : 2e-6, "%s: %g", text, worst);
         }
+}
+
+static bool is_of_half(const uint32_t *at, uint32_t half) {
+    enum { f_negate = 127, f_add = 129, f_sub = 131, f_mul = 133 };  // SPIR-V 1.5
+    uint32_t op = at[0] & 0xffff;
+    return half && (op == f_negate || op == f_add || op == f_sub || op == f_mul) && at[1] == half;
+}
+
+// Every f16 that is no denormal, beside others; denormals come in where the device keeps them.
+static bool keeps_denormals;
+static void fill_halves(berth_tensor *tensor, uint32_t index) {
+    uint16_t *bits = tensor->data;
+    int64_t count = berth_tensor_element_count(tensor);
+    for (int64_t i = 0; i < count; ++i) {
+        bits[i] = (uint16_t)(index ? (i * 40503 + 977) >> (i % 3) : i);
+        if (!(bits[i] & 0x7c00) && !keeps_denormals) bits[i] &= 0x8000;
+    }
+}
+
+// Outputs of a program for inputs of fill_halves, as bits, NaNs as one.
+static void run_halves(work w, uint32_t inputs, uint16_t *out, int64_t count) {
+    berth_session *session = NULL;
+    assert_ok(berth_session_open(berth_allocator_system(), w.program, NULL, &session));
+    for (uint32_t i = 0; i < inputs; ++i)
+        fill_halves((berth_tensor *)(uintptr_t)berth_session_input(session, i), i);
+    assert_ok(berth_session_run(session, -1));
+    memcpy(out, berth_session_output(session, 0)->data, (size_t)count * sizeof(*out));
+    for (int64_t i = 0; i < count; ++i)
+        if ((out[i] & 0x7fff) > 0x7c00) out[i] = 0x7e00;
+    berth_session_close(session);
+    berth_arena_destroy(w.arena);
+}
+
+// Where the device computes with f16, every bit is what f32 gives, rounded; and what f32 must do stays there.
+Test(vulkan, arithmetic_of_halves, .timeout = 120) {
+    if (!is_here()) cr_skip("no Vulkan device");
+    enum { count = 65536 };
+    static const struct {
+        const char *text;
+        bool in_half;
+    } cases[] = {{"%y = add(%a, %b)", true},
+                 {"%y = sub(%a, %b)", true},
+                 {"%y = mul(%a, %b)", true},
+                 {"%s = add(%a, %b)\n  %y = relu(%s)", true},
+                 {"%s = mul(%a, %b)\n  %t = neg(%s)\n  %y = max(%t, %a)", true},
+                 {"%s = mul(%a, %b)\n  %y = add(%s, %a)", false},  // two roundings in f16
+                 {"%y = div(%a, %b)", false}};
+    berth_driver *driver = NULL;
+    berth_device_info info;
+    assert_ok(berth_driver_open("vulkan", berth_allocator_system(), &driver));
+    assert_ok(berth_driver_device_info(driver, 0, &info));
+    keeps_denormals = strstr(info.kernel_features, "float16_denormals") != NULL;
+    bool has_halves = strstr(info.kernel_features, "float16") != NULL;
+    berth_driver_close(driver);
+    if (!has_halves) cr_skip("the device does not compute with f16");
+    uint16_t *expected = malloc(2 * count * sizeof(*expected)), *got = expected + count;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char text[320];
+        snprintf(text, sizeof(text),
+                 "module \"m\"\ngraph @main(%%a: f16[65536], %%b: f16[65536]) {\n  %s\n"
+                 "  return %%y\n}\n",
+                 cases[i].text);
+        work without = build(text), with = build_for(text, "vulkan -host=cpu -features=float16");
+        cr_expect_eq(count_instructions(without.program, is_of_half), 0, "%s", text);
+        cr_expect_eq(count_instructions(with.program, is_of_half) > 0, cases[i].in_half, "%s",
+                     text);
+        run_halves(without, 2, expected, count);
+        run_halves(with, 2, got, count);
+        int64_t differ = 0, first = 0;
+        for (int64_t k = count - 1; k >= 0; --k) {
+            bool small = !(expected[k] & 0x7c00) && !(got[k] & 0x7c00) && !keeps_denormals;
+            if (expected[k] != got[k] && !small) ++differ, first = k;
+        }
+        cr_expect_eq(differ, 0, "%s: %lld results differ, first %lld: %x, not %x", text,
+                     (long long)differ, (long long)first, got[first], expected[first]);
+    }
+    free(expected);
 }
 
 Test(vulkan, functions, .timeout = 120) {

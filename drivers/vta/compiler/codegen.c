@@ -121,8 +121,9 @@ berth_status berth_vta_conv_of(const berth_vta_nest *nest, const berth_vta_confi
 
 // ---- printing -----------------------------------------------------------------------------------
 
-static berth_status print(const berth_tfn *fn, const char *prefix, berth_arena *arena,
-                          berth_codegen_result *out_result) {
+static berth_status print(const berth_tfn *fn, const berth_target *target, const char *prefix,
+                          berth_arena *arena, berth_codegen_result *out_result) {
+    (void)target;
     berth_stmt *nests = NULL;
     uint32_t count = 0;
     const berth_tfn *copy = berth_kernel_copy_fn(fn, arena);
