@@ -14,10 +14,33 @@ typedef struct compile_job {
     bool ptx;               // for a virtual architecture: the driver makes machine code of it
 } compile_job;
 
+// What NVRTC calls a result, and what that is for a caller.
+static const char *name_of(nvrtc_result result, berth_code *out_code) {
+    static const struct {
+        nvrtc_result result;
+        berth_code code;
+        const char *name;
+    } known[] = {
+#define KNOWN(name, value, code) {value, BERTH_##code, #name},
+        NVRTC_RESULTS(KNOWN)
+#undef KNOWN
+    };
+    *out_code = BERTH_INTERNAL;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
+        if (known[i].result != result) continue;
+        *out_code = known[i].code;
+        return known[i].name;
+    }
+    return "an error without a name";
+}
+
 static berth_status check(const compile_job *job, nvrtc_result result, const char *what) {
+    berth_code code = BERTH_INTERNAL;
     if (result == 0) return BERTH_OK;
-    return berth_status_make(BERTH_INTERNAL, "%s: %s: NVRTC error %u", job->device->base.info.name,
-                             what, result);
+    const char *name = name_of(result, &code);
+    return berth_status_make(code, "cuda device %u (%s): %s: NVRTC says %s (%u)",
+                             job->device->base.info.ordinal, job->device->base.info.name, what,
+                             name, result);
 }
 
 // Of compute capability 9.0 alone with all that it has (wgmma): "sm_90a", which NVRTC 12.0 and newer know.
@@ -57,9 +80,11 @@ static berth_status build_failure(const compile_job *job, nvrtc_program program,
     char *log = NULL;
     if (nvrtc->nvrtcGetProgramLogSize(program, &size_bytes) == 0) log = calloc(1, size_bytes + 1);
     if (log && nvrtc->nvrtcGetProgramLog(program, log) != 0) log[0] = '\0';
+    berth_code code = BERTH_INTERNAL;
+    const char *name = name_of(result, &code);
     berth_status status = berth_status_make(
-        BERTH_INVALID_ARGUMENT, "CUDA kernels do not build for %s (NVRTC error %u); the log:\n%s",
-        job->device->base.info.name, result, log && *log ? log : "(empty)");
+        code, "CUDA kernels do not build for %s (NVRTC says %s (%u)); the log:\n%s",
+        job->device->base.info.name, name, result, log && *log ? log : "(empty)");
     free(log);
     return status;
 }

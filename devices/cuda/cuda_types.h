@@ -80,6 +80,19 @@ enum { CUDA_ATTRIBUTES(CUDA_ATTRIBUTE_VALUE) };
 enum { CUDA_CONSTANTS(CUDA_CONSTANT_VALUE) };
 
 // nvrtcResult
-enum { BERTH_NVRTC_ERROR_INVALID_OPTION = 5, BERTH_NVRTC_ERROR_COMPILATION = 6 };
+// X(name, value, code of Berth)
+#define NVRTC_RESULTS(X)                                                                           \
+    X(NVRTC_ERROR_OUT_OF_MEMORY, 1, OUT_OF_MEMORY)                                                 \
+    X(NVRTC_ERROR_PROGRAM_CREATION_FAILURE, 2, INTERNAL)                                           \
+    X(NVRTC_ERROR_INVALID_OPTION, 5, INTERNAL)                                                     \
+    X(NVRTC_ERROR_COMPILATION, 6, INVALID_ARGUMENT)                                                \
+    X(NVRTC_ERROR_BUILTIN_OPERATION_FAILURE, 7, UNAVAILABLE)                                       \
+    X(NVRTC_ERROR_INTERNAL_ERROR, 11, INTERNAL)
+
+enum {
+#define NVRTC_RESULT(name, value, code) BERTH_##name = value,
+    NVRTC_RESULTS(NVRTC_RESULT)
+#undef NVRTC_RESULT
+};
 
 #endif  // BERTH_DEVICES_CUDA_CUDA_TYPES_H_

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "devices/device.h"
 #include "devices/registry.h"
@@ -82,12 +83,15 @@ static berth_status run(objects *o, const char *text, const char *entry) {
     return berth_buffer_unmap(o->buffer, mapped);
 }
 
+static berth_code outcome_code;  // of the last outcome
+
 // "" where all went well.
 static const char *outcome_of(const char *source_text, const char *entry) {
     static char text[1000];
     objects o = {.driver = NULL};
     berth_status status = run(&o, source_text, entry);
     snprintf(text, sizeof(text), "%s", status ? berth_status_message(status) : "");
+    outcome_code = berth_status_code(status);
     berth_status_free(status);
     close_all(&o);
     return text;
@@ -171,6 +175,55 @@ Test(cuda_faults, a_kernel_that_does_not_compile, .timeout = 60) {
     cr_expect(strstr(message, "CUDA kernels do not build for emulated GPU 0"), "%s", message);
     cr_expect(strstr(message, "undeclared_thing"), "the compiler's words: %s", message);
     cr_expect_str_empty(outcome("twice"));
+}
+
+// NVRTC's own failures, each function in turn: memory that is out, and compilers that are broken.
+Test(cuda_faults, every_function_of_nvrtc, .timeout = 120) {
+    static const char *const functions[] = {"nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs",
+                                            "nvrtcCreateProgram",        "nvrtcCompileProgram",
+                                            "nvrtcGetCUBINSize",         "nvrtcGetCUBIN"};
+    static const struct {
+        int result;
+        const char *name;
+        berth_code code;
+    } results[] = {{1, "NVRTC_ERROR_OUT_OF_MEMORY (1)", BERTH_OUT_OF_MEMORY},
+                   {7, "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE (7)", BERTH_UNAVAILABLE}};
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i)
+        for (int r = 0; r < 2; ++r) {
+            char fault[128];
+            snprintf(fault, sizeof(fault), "%s:0:%d", functions[i], results[r].result);
+            setenv("BERTH_EMULATION_FAIL", fault, 1);
+            const char *message = outcome("twice");
+            cr_expect_eq(outcome_code, results[r].code, "%s: \"%s\"", fault, message);
+            cr_expect(strstr(message, results[r].name), "%s: \"%s\"", fault, message);
+            cr_expect(strstr(message, "emulated GPU 0"), "%s: \"%s\"", fault, message);
+        }
+    unsetenv("BERTH_EMULATION_FAIL");
+    cr_expect_str_empty(outcome("twice"), "nothing stays of the faults");
+}
+
+// Files by NVRTC's names that are no libraries come first where this program is run again: what is said then.
+Test(cuda_faults, without_nvrtc, .timeout = 60) {
+    static const char command[] =
+        "set -e; for f in .13 .12 .11.2 ''; do : > $F/libnvrtc.so$f; done; "
+        "ln -s \"${LD_LIBRARY_PATH%%:*}/libcuda.so.1\" $F; "
+        "env -i PATH=\"$PATH\" BERTH_WITHOUT_NVRTC=1 LD_LIBRARY_PATH=$F $P --filter "
+        "cuda_faults/without_nvrtc > $F/log "
+        "2>&1 || { cat $F/log >&2; exit 1; }; rm -r $F";
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (getenv("BERTH_WITHOUT_NVRTC")) {
+        const char *message = outcome("twice");
+        cr_expect_eq(outcome_code, BERTH_UNAVAILABLE, "%s", message);
+        cr_expect(strstr(message, "there is no NVRTC to compile them"), "%s", message);
+        return;
+    }
+    char folder[] = "/tmp/berth-nvrtc-XXXXXX", program[4096] = "";
+    cr_assert_not_null(mkdtemp(folder));
+    cr_assert(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
+    setenv("F", folder, 1);
+    setenv("P", program, 1);
+    cr_expect_eq(system(command), 0);
 }
 
 Test(cuda_faults, threads_that_part_at_a_barrier, .timeout = 60) {

@@ -2,9 +2,7 @@
 // what nvrtc.c beside it compiles. Strict where a real driver is: no context, no call; streams run on
 // threads of their own, so that nobody gets away without waiting; a failed launch stays.
 //
-// BERTH_EMULATION_FAIL=FUNCTION:N:RESULT makes the Nth call of a function fail (N = 0: every call), *FUNCTION:0:RESULT its
-// first one and every call of any function from then on, as of a device that is gone;
-// BERTH_EMULATION_HANG=1 makes streams stop before their first kernel, BERTH_EMULATION_DEVICES=N.
+// BERTH_EMULATION_FAIL makes functions fail (fault.h); BERTH_EMULATION_HANG=1 makes streams stop before their first kernel, BERTH_EMULATION_DEVICES=N.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,31 +26,6 @@ static atomic_int pending;  // jobs in streams
 // As a driver does before memory or code goes away: work that uses it may still run.
 void emulated_wait_for_streams(void) {
     while (atomic_load(&pending) > 0 && !getenv("BERTH_EMULATION_HANG")) usleep(50);
-}
-
-// ---- faults ----
-
-cuda_result emulated_fault(const char *name) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static int calls;
-    static atomic_bool gone;
-    const char *wanted = getenv("BERTH_EMULATION_FAIL");
-    char function[64];
-    int number = 0;
-    unsigned result = 0;
-    bool stays = wanted && *wanted == '*';
-    if (!stays) atomic_store(&gone, false);
-    if (stays && sscanf(wanted, "*%63[^:]:%d:%u", function, &number, &result) == 3) {
-        if (strcmp(function, name) == 0) atomic_store(&gone, true);
-        return atomic_load(&gone) ? result : CUDA_OK;
-    }
-    if (!wanted || sscanf(wanted, "%63[^:]:%d:%u", function, &number, &result) != 3 ||
-        strcmp(function, name) != 0)
-        return CUDA_OK;
-    pthread_mutex_lock(&lock);
-    int call = ++calls;
-    pthread_mutex_unlock(&lock);
-    return number == 0 || call == number ? result : CUDA_OK;
 }
 
 // ---- devices ----

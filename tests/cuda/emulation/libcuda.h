@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "devices/cuda/cuda_types.h"
+#include "tests/cuda/emulation/fault.h"
 #include "tests/cuda/emulation/launch.h"
 
 #define CUDA(name, parameters) cuda_result name parameters;
@@ -84,7 +85,6 @@ struct CUstream_st {
 extern _Thread_local int emulated_stack_depth;
 extern atomic_uint emulated_broken;  // what a launch failed with, from then on
 extern atomic_bool emulated_started;
-cuda_result emulated_fault(const char *name);
 void emulated_wait_for_streams(void);
 cuda_result emulated_push(cuda_stream stream, job wanted);
 

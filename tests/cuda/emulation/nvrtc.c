@@ -1,6 +1,7 @@
 // A libnvrtc for tests on machines without a GPU: compiles CUDA C for the processor with the C++
 // compiler and emulated.h. What it gives as a cubin is "berth emulated", the size in 8 bytes, and a
-// shared library; only libcuda.c beside it runs that. BERTH_EMULATION_SOURCES=FOLDER keeps each source there, by a hash.
+// shared library; only libcuda.c beside it runs that. BERTH_EMULATION_SOURCES=FOLDER keeps each source there, by a hash;
+// BERTH_EMULATION_FAIL makes functions fail (fault.h).
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "devices/cuda/cuda_types.h"
+#include "tests/cuda/emulation/fault.h"
 #include "tests/cuda/emulation/image.h"
 
 struct _nvrtcProgram {
@@ -22,6 +24,12 @@ struct _nvrtcProgram {
 #define NVRTC(name, parameters) nvrtc_result name parameters;
 #include "devices/cuda/cuda_symbols.def"
 
+#define BEGIN()                                                                                    \
+    do {                                                                                           \
+        nvrtc_result fault = emulated_fault(__func__);                                             \
+        if (fault) return fault;                                                                   \
+    } while (0)
+
 nvrtc_result nvrtcVersion(int *major, int *minor) {
     *major = 0;
     *minor = 1;
@@ -29,11 +37,13 @@ nvrtc_result nvrtcVersion(int *major, int *minor) {
 }
 
 nvrtc_result nvrtcGetNumSupportedArchs(int *count) {
+    BEGIN();
     *count = 2;
     return 0;
 }
 
 nvrtc_result nvrtcGetSupportedArchs(int *values) {
+    BEGIN();
     values[0] = 75;
     values[1] = 90;
     return 0;
@@ -42,6 +52,7 @@ nvrtc_result nvrtcGetSupportedArchs(int *values) {
 nvrtc_result nvrtcCreateProgram(nvrtc_program *out, const char *source, const char *name,
                                 int header_count, const char *const *headers,
                                 const char *const *names) {
+    BEGIN();
     (void)name, (void)header_count, (void)headers, (void)names;
     *out = calloc(1, sizeof(**out));
     (*out)->source = strdup(source);
@@ -117,6 +128,7 @@ static void keep_source(const char *source) {
 nvrtc_result nvrtcCompileProgram(nvrtc_program program, int option_count,
                                  const char *const *options) {
     char folder[] = "/tmp/berth-emulation-XXXXXX", path[64], command[1024];
+    BEGIN();
     for (int i = 0; i < option_count; ++i)
         if (strncmp(options[i], "--", 2) != 0) return BERTH_NVRTC_ERROR_INVALID_OPTION;
     keep_source(program->source);
@@ -146,11 +158,13 @@ nvrtc_result nvrtcCompileProgram(nvrtc_program program, int option_count,
 }
 
 nvrtc_result nvrtcGetCUBINSize(nvrtc_program program, size_t *bytes) {
+    BEGIN();
     *bytes = program->code_bytes;
     return 0;
 }
 
 nvrtc_result nvrtcGetCUBIN(nvrtc_program program, char *data) {
+    BEGIN();
     memcpy(data, program->code, program->code_bytes);
     return 0;
 }
