@@ -3,7 +3,6 @@
 #include "devices/cuda/cuda.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -132,23 +131,6 @@ static const berth_device_ops cuda_device_ops = {
     .list_destroy = berth_cuda__list_destroy,
 };
 
-static berth_status read_attributes(cuda_device *device, const char *attributes) {
-    static const char name[] = "timeout_ms=";
-    device->timeout_ns = CUDA_TIMEOUT_NS;
-    if (!attributes || !*attributes) return BERTH_OK;
-    char *end = NULL;
-    long value = strncmp(attributes, name, sizeof(name) - 1) == 0
-                     ? strtol(attributes + sizeof(name) - 1, &end, 10)
-                     : 0;
-    if (!end || *end || value < 1 || value > 86400000)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "cuda devices know the attribute timeout_ms=1 to 86400000, not "
-                                 "\"%s\"",
-                                 attributes);
-    device->timeout_ns = (int64_t)value * 1000000;
-    return BERTH_OK;
-}
-
 // Streams of the runtime API, and of what is built on that, are in their device's primary context, where our
 // memory is, too.
 static berth_status use_callers_stream(cuda_device *device, cuda_stream stream) {
@@ -206,7 +188,8 @@ static berth_status cuda_device_open(berth_driver *base, uint32_t ordinal,
     device->api = &driver->api;
     pthread_mutex_init(&device->lock, NULL);
     device->cache_folder = berth_kept_folder_open(options->cache_folder, "cuda");
-    berth_status status = read_attributes(device, options->attributes);
+    berth_status status = berth_devices__read_timeout("cuda", options->attributes, CUDA_TIMEOUT_NS,
+                                                      &device->timeout_ns);
     if (!status && options->queue) status = device_of_stream(driver, options->queue, &ordinal);
     if (!status) status = cuda_device_info(base, ordinal, &device->base.info);
     if (!status) status = find_device(driver, ordinal, &device->id);

@@ -73,10 +73,15 @@ static const error_fact errors[] = {
 #undef ERROR
 };
 
-berth_status berth_opencl__check(cl_int error, const char *what) {
+berth_status berth_opencl__check(const opencl_device *device, cl_int error, const char *what) {
     if (error == CL_SUCCESS) return BERTH_OK;
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); ++i)
+    berth_status status = NULL;
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]) && !status; ++i)
         if (errors[i].error == error)
-            return berth_status_make(errors[i].code, "%s: OpenCL says %s", what, errors[i].name);
-    return berth_status_make(BERTH_UNAVAILABLE, "%s: OpenCL error %d", what, (int)error);
+            status = berth_status_make(errors[i].code, "%s: OpenCL says %s", what, errors[i].name);
+    if (!status)
+        status = berth_status_make(BERTH_UNAVAILABLE, "%s: OpenCL error %d", what, (int)error);
+    if (!device) return status;
+    return berth_status_prefix(status, "opencl device %u (%s)", device->base.info.ordinal,
+                               device->base.info.name);
 }

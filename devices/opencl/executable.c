@@ -16,7 +16,7 @@ static berth_status build_failure(const opencl_device *device, cl_program progra
     if (log)
         api->clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, size_bytes, log,
                                    NULL);
-    berth_status reason = berth_opencl__check(error, "build");
+    berth_status reason = berth_opencl__check(NULL, error, "build");
     berth_status status = berth_status_make(
         error == CL_COMPILER_NOT_AVAILABLE ? BERTH_UNAVAILABLE : BERTH_INVALID_ARGUMENT,
         "OpenCL kernels do not build on %s (%s); the build log:\n%s", device->base.info.name,
@@ -36,7 +36,7 @@ static berth_status build(const opencl_device *device, const berth_executable_im
     cl_int error = CL_SUCCESS;
     cl_program program =
         api->clCreateProgramWithSource(device->context, 1, &source, &length, &error);
-    BERTH_TRY(berth_opencl__check(error, "create a program"));
+    BERTH_TRY(berth_opencl__check(device, error, "create a program"));
     error = api->clBuildProgram(program, 1, &device->id, image->options ? image->options : "", NULL,
                                 NULL);
     if (error != CL_SUCCESS) {
@@ -101,11 +101,12 @@ static berth_status reserve_kernel(opencl_executable *executable) {
     return BERTH_OK;
 }
 
-static berth_status check_argument_count(const opencl_api *api, cl_kernel handle,
+static berth_status check_argument_count(const opencl_device *device, cl_kernel handle,
                                          const berth_program_kernel *kernel) {
     cl_uint count = 0;
     BERTH_TRY(berth_opencl__check(
-        api->clGetKernelInfo(handle, CL_KERNEL_NUM_ARGS, sizeof(count), &count, NULL),
+        device,
+        device->api->clGetKernelInfo(handle, CL_KERNEL_NUM_ARGS, sizeof(count), &count, NULL),
         kernel->entry));
     if (count == kernel->binding_count + kernel->constant_count) return BERTH_OK;
     return berth_status_make(BERTH_INCOMPATIBLE,
@@ -118,7 +119,8 @@ berth_status berth_opencl__executable_find(berth_executable *base,
                                            const berth_program_kernel *kernel,
                                            uint32_t *out_kernel) {
     opencl_executable *executable = (opencl_executable *)base;
-    const opencl_api *api = ((const opencl_device *)base->device)->api;
+    const opencl_device *device = (const opencl_device *)base->device;
+    const opencl_api *api = device->api;
     BERTH_TRY(berth_devices__check_declared_line(base->device->allocator, kernel,
                                                  &executable->declarations));
     BERTH_TRY(reserve_kernel(executable));
@@ -127,8 +129,8 @@ berth_status berth_opencl__executable_find(berth_executable *base,
     if (error == CL_INVALID_KERNEL_NAME)
         return berth_status_make(BERTH_NOT_FOUND, "the OpenCL program has no kernel \"%s\"",
                                  kernel->entry);
-    BERTH_TRY(berth_opencl__check(error, kernel->entry));
-    berth_status status = check_argument_count(api, handle, kernel);
+    BERTH_TRY(berth_opencl__check(device, error, kernel->entry));
+    berth_status status = check_argument_count(device, handle, kernel);
     if (status) {
         api->clReleaseKernel(handle);
         return status;
@@ -158,7 +160,8 @@ berth_status berth_opencl__set_buffers(const opencl_device *device, const berth_
     for (uint32_t i = 0; i < command->dispatch.buffer_count; ++i) {
         cl_mem memory = berth_opencl__memory(command->dispatch.buffers[i]);
         BERTH_TRY(berth_opencl__check(
-            device->api->clSetKernelArg(kernel, i, sizeof(memory), &memory), "set a buffer"));
+            device, device->api->clSetKernelArg(kernel, i, sizeof(memory), &memory),
+            "set a buffer"));
     }
     return BERTH_OK;
 }
@@ -182,7 +185,7 @@ berth_status berth_opencl__dispatch(const opencl_device *device, cl_command_queu
         error = device->api->clEnqueueNDRangeKernel(queue, kernel, 3, NULL, items, group, 0, NULL,
                                                     event);
     if (!ready) pthread_mutex_unlock(&executable->lock);
-    return berth_opencl__check(error, "dispatch");
+    return berth_opencl__check(device, error, "dispatch");
 }
 
 berth_status berth_opencl__ready_kernel(const opencl_device *device, const berth_command *command,
@@ -191,11 +194,12 @@ berth_status berth_opencl__ready_kernel(const opencl_device *device, const berth
     const opencl_api *api = device->api;
     char name[1024];  // what is longer is refused: INVALID_VALUE
     BERTH_TRY(
-        berth_opencl__check(api->clGetKernelInfo(executable->kernels[command->dispatch.kernel],
+        berth_opencl__check(device,
+                            api->clGetKernelInfo(executable->kernels[command->dispatch.kernel],
                                                  CL_KERNEL_FUNCTION_NAME, sizeof(name), name, NULL),
                             "prepare a kernel"));
     cl_int error = CL_SUCCESS;
     *out_kernel = api->clCreateKernel(executable->program, name, &error);
-    BERTH_TRY(berth_opencl__check(error, name));
-    return berth_opencl__check(set_arguments(api, *out_kernel, command), name);
+    BERTH_TRY(berth_opencl__check(device, error, name));
+    return berth_opencl__check(device, set_arguments(api, *out_kernel, command), name);
 }

@@ -12,7 +12,7 @@
 
 berth_status berth_opencl__make_buffer(berth_device *device, cl_mem memory, cl_int error,
                                        const char *what, berth_buffer **out_buffer) {
-    BERTH_TRY(berth_opencl__check(error, what));
+    BERTH_TRY(berth_opencl__check((opencl_device *)device, error, what));
     opencl_buffer *buffer = berth_calloc(device->allocator, 1, sizeof(*buffer));
     if (!buffer) {
         ((opencl_device *)device)->api->clReleaseMemObject(memory);
@@ -93,15 +93,25 @@ static berth_status opencl_buffer_view(berth_buffer *root, uint64_t offset_bytes
 static void opencl_buffer_free(berth_buffer *base) {
     const opencl_device *device = (const opencl_device *)base->device;
     berth_opencl__buffer_take(base);
-    device->api->clReleaseMemObject(berth_opencl__memory(base));
     void *open = ((opencl_buffer *)base)->open;
-    if (open && !base->root) device->api->svm_free(device->context, open);
+    if (!atomic_load(&device->is_lost)) {  // its kernels may still be at work on it
+        device->api->clReleaseMemObject(berth_opencl__memory(base));
+        if (open && !base->root) device->api->svm_free(device->context, open);
+    }
     berth_free(device->base.allocator, base, sizeof(opencl_buffer));
+}
+
+// Waits for a command of the queue for maps.
+static berth_status end_transfer(opencl_device *device, cl_event end, const char *what) {
+    berth_status status = berth_opencl__check(device, device->api->clFlush(device->transfer), what);
+    if (!status) return berth_opencl__wait_and_release(device, end, what);
+    device->api->clReleaseEvent(end);
+    return status;
 }
 
 static berth_status opencl_buffer_map(berth_buffer *buffer, uint64_t offset_bytes,
                                       uint64_t size_bytes, bool write_only, void **out_data) {
-    const opencl_device *device = (const opencl_device *)buffer->device;
+    opencl_device *device = (opencl_device *)buffer->device;
     unsigned char *open = ((const opencl_buffer *)buffer)->open;
     if (open) {
         *out_data = open + offset_bytes;
@@ -109,20 +119,28 @@ static berth_status opencl_buffer_map(berth_buffer *buffer, uint64_t offset_byte
     }
     cl_map_flags flags = write_only ? CL_MAP_WRITE_INVALIDATE_REGION : CL_MAP_READ | CL_MAP_WRITE;
     cl_int error = CL_SUCCESS;
-    *out_data = device->api->clEnqueueMapBuffer(device->transfer, berth_opencl__memory(buffer),
-                                                CL_TRUE, flags, (size_t)offset_bytes,
-                                                (size_t)size_bytes, 0, NULL, NULL, &error);
-    return berth_opencl__check(error, "map");
+    cl_event end = NULL;
+    BERTH_TRY(berth_opencl__alive(device, "map"));
+    void *data = device->api->clEnqueueMapBuffer(device->transfer, berth_opencl__memory(buffer),
+                                                 CL_FALSE, flags, (size_t)offset_bytes,
+                                                 (size_t)size_bytes, 0, NULL, &end, &error);
+    BERTH_TRY(berth_opencl__check(device, error, "map"));
+    BERTH_TRY(end_transfer(device, end, "map"));
+    *out_data = data;
+    return BERTH_OK;
 }
 
 static berth_status opencl_buffer_unmap(berth_buffer *buffer, void *data) {
     if (((const opencl_buffer *)buffer)->open) return BERTH_OK;
-    const opencl_device *device = (const opencl_device *)buffer->device;
-    BERTH_TRY(berth_opencl__check(device->api->clEnqueueUnmapMemObject(device->transfer,
+    opencl_device *device = (opencl_device *)buffer->device;
+    cl_event end = NULL;
+    BERTH_TRY(berth_opencl__alive(device, "unmap"));
+    BERTH_TRY(berth_opencl__check(device,
+                                  device->api->clEnqueueUnmapMemObject(device->transfer,
                                                                        berth_opencl__memory(buffer),
-                                                                       data, 0, NULL, NULL),
+                                                                       data, 0, NULL, &end),
                                   "unmap"));
-    return berth_opencl__check(device->api->clFinish(device->transfer), "unmap");
+    return end_transfer(device, end, "unmap");
 }
 
 // ---- facts ----
@@ -228,6 +246,11 @@ static void opencl_device_destroy(berth_device *base) {
     opencl_device *device = (opencl_device *)base;
     if (device->last.end) device->api->clReleaseEvent(device->last.end);
     berth_start_order_deinit(&device->order);
+    berth_opencl__wait_destroy(atomic_load(&device->spare_wait));
+    if (atomic_load(&device->is_lost)) {  // what might wait for it goes with the process
+        device->callers = device->transfer = NULL;
+        device->context = NULL;
+    }
     if (device->callers) device->api->clReleaseCommandQueue(device->callers);
     if (device->transfer) device->api->clReleaseCommandQueue(device->transfer);
     if (device->context) device->api->clReleaseContext(device->context);
@@ -241,9 +264,10 @@ static berth_status find_device(const opencl_driver *driver, cl_command_queue qu
     cl_command_queue_properties properties = 0;
     const opencl_api *api = &driver->api;
     BERTH_TRY(berth_opencl__check(
-        api->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(id), &id, NULL),
+        NULL, api->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof(id), &id, NULL),
         "look at the application's queue"));
-    BERTH_TRY(berth_opencl__check(api->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES,
+    BERTH_TRY(berth_opencl__check(NULL,
+                                  api->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES,
                                                              sizeof(properties), &properties, NULL),
                                   "look at the application's queue"));
     bool in_order = !(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
@@ -258,7 +282,8 @@ static berth_status find_device(const opencl_driver *driver, cl_command_queue qu
 }
 
 static berth_status use_callers_context(opencl_device *device, cl_command_queue queue) {
-    BERTH_TRY(berth_opencl__check(device->api->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT,
+    BERTH_TRY(berth_opencl__check(device,
+                                  device->api->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT,
                                                                      sizeof(device->context),
                                                                      &device->context, NULL),
                                   "look at the application's queue"));
@@ -268,15 +293,16 @@ static berth_status use_callers_context(opencl_device *device, cl_command_queue 
     return BERTH_OK;
 }
 
-static berth_status make_context(const opencl_driver *driver, uint32_t first, uint32_t count,
-                                 cl_context *out_context) {
+static berth_status make_context(const opencl_driver *driver, const opencl_device *device,
+                                 uint32_t first, uint32_t count, cl_context *out_context) {
     cl_context_properties properties[] = {
         CL_CONTEXT_PLATFORM, (cl_context_properties)driver->ordinals[first].platform, 0};
     cl_device_id ids[MAX_DEVICES] = {NULL};
     cl_int error = CL_SUCCESS;
     for (uint32_t i = 0; i < count; ++i) ids[i] = driver->ordinals[first + i].device;
     *out_context = driver->api.clCreateContext(properties, count, ids, NULL, NULL, &error);
-    return berth_opencl__check(error, count > 1 ? "open the devices as peers" : "open the device");
+    return berth_opencl__check(device, error,
+                               count > 1 ? "open the devices as peers" : "open the device");
 }
 
 // The context of all devices of the platform, kept for its other devices.
@@ -290,7 +316,7 @@ static berth_status use_peers_context(opencl_driver *driver, opencl_device *devi
     pthread_mutex_lock(&driver->lock);
     berth_status status = BERTH_OK;
     if (!ordinals[first].peers)
-        status = make_context(driver, first, end - first, &ordinals[first].peers);
+        status = make_context(driver, device, first, end - first, &ordinals[first].peers);
     if (!status) {
         device->context = ordinals[first].peers;
         device->api->clRetainContext(device->context);
@@ -318,10 +344,10 @@ static berth_status open_context(opencl_driver *driver, opencl_device *device, u
     else if (options->peers)
         BERTH_TRY(use_peers_context(driver, device, ordinal));
     else
-        BERTH_TRY(make_context(driver, ordinal, 1, &device->context));
+        BERTH_TRY(make_context(driver, device, ordinal, 1, &device->context));
     cl_int error = CL_SUCCESS;
     device->transfer = device->api->clCreateCommandQueue(device->context, device->id, 0, &error);
-    return berth_opencl__check(error, "open the device");
+    return berth_opencl__check(device, error, "open the device");
 }
 
 static const berth_device_ops opencl_device_ops = {
@@ -363,6 +389,9 @@ static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
     device->pointer_alignment_bytes =
         device_uint(&driver->api, device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     berth_status status = opencl_device_info(base, ordinal, &device->base.info);
+    if (!status)
+        status = berth_devices__read_timeout("opencl", options->attributes, OPENCL_TIMEOUT_NS,
+                                             &device->timeout_ns);
     if (!status) status = open_context(driver, device, ordinal, options);
     device->is_open_memory = !status && has_open_memory(device, options);
     if (status) {
@@ -381,7 +410,7 @@ static berth_status add_platform(opencl_driver *driver, cl_platform_id platform)
     cl_int error =
         driver->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &count);
     if (error == CL_DEVICE_NOT_FOUND || count == 0) return BERTH_OK;
-    BERTH_TRY(berth_opencl__check(error, "list the devices of a platform"));
+    BERTH_TRY(berth_opencl__check(NULL, error, "list the devices of a platform"));
     if (count > MAX_DEVICES) count = MAX_DEVICES;
     size_t size = sizeof(*driver->ordinals);
     struct opencl_ordinal *ordinals =

@@ -5,6 +5,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/dynlib.h"
 #include "devices/host_queue.h"
@@ -21,12 +22,12 @@ typedef struct opencl_api {
     void(CL_API_CALL *svm_free)(cl_context, void *);
 } opencl_api;
 
+// How long work is waited for before the device is given up, unless the attribute "timeout_ms=N" says another time.
+#define OPENCL_TIMEOUT_NS INT64_C(600000000000)
+
 #pragma GCC visibility push(hidden)  // of no library that links this one
 
 BERTH_MUST_USE berth_status berth_opencl__api_load(opencl_api *out_api);
-// A status for an OpenCL error code; NULL for CL_SUCCESS. `what` is what was tried.
-BERTH_MUST_USE berth_status berth_opencl__check(cl_int error, const char *what);
-
 typedef struct opencl_driver {
     berth_driver base;
     opencl_api api;
@@ -41,6 +42,8 @@ typedef struct opencl_driver {
     uint32_t ordinal_count;
 } opencl_driver;
 
+typedef struct opencl_wait opencl_wait;  // wait.c
+
 typedef struct opencl_device {
     berth_device base;
     const opencl_api *api;  // the driver's
@@ -53,6 +56,9 @@ typedef struct opencl_device {
         cl_event end;           // of what was started last; NULL = nothing was
         cl_command_queue queue;
     } last;
+    int64_t timeout_ns;
+    atomic_bool is_lost;                // it did not answer in time: nothing more is handed to it
+    _Atomic(opencl_wait *) spare_wait;  // NULL = in use, or none yet
     bool is_open_memory;  // buffers are memory that the host may touch at any time (opencl.c)
     cl_ulong max_allocation_bytes;
     uint32_t pointer_alignment_bytes;  // of memory of the caller's
@@ -81,6 +87,24 @@ static inline cl_mem berth_opencl__memory(const berth_buffer *buffer) {
     return ((const opencl_buffer *)buffer)->memory;
 }
 
+// A status for an OpenCL error code; NULL for CL_SUCCESS. `what` is what was tried; device NULL: on none.
+BERTH_MUST_USE berth_status berth_opencl__check(const opencl_device *device, cl_int error,
+                                                const char *what);
+
+// wait.c: all waits of the driver, for the device's timeout at most. A device that is silent for longer is given up:
+// DEADLINE_EXCEEDED; whatever asks for it after that: UNAVAILABLE.
+BERTH_MUST_USE berth_status berth_opencl__alive(const opencl_device *device, const char *what);
+opencl_wait *berth_opencl__wait_create(void);  // NULL: out of memory
+void berth_opencl__wait_destroy(opencl_wait *wait);
+// Waits for an event that was flushed. *wait is used again by the next; NULL when the device was given up.
+BERTH_MUST_USE berth_status berth_opencl__wait(opencl_device *device, opencl_wait **wait,
+                                               cl_event event, const char *what);
+BERTH_MUST_USE berth_status berth_opencl__wait_and_release(opencl_device *device, cl_event event,
+                                                           const char *what);
+// Waits for all that the queue was given.
+BERTH_MUST_USE berth_status berth_opencl__drain(opencl_device *device, cl_command_queue queue,
+                                                const char *what);
+
 // shared.c: buffers that the host and the device share.
 BERTH_MUST_USE berth_status berth_opencl__buffer_share(berth_device *device, uint64_t size_bytes,
                                                        berth_buffer **out_buffer);
@@ -90,8 +114,7 @@ BERTH_MUST_USE berth_status berth_opencl__buffer_import(berth_device *device, vo
 // Unmaps what is about to be freed, and waits for it.
 void berth_opencl__buffer_take(berth_buffer *buffer);
 // Enqueues a command of kind TO_DEVICE or TO_HOST; *event, where event is not NULL, comes after it.
-BERTH_MUST_USE berth_status berth_opencl__hand_over(const opencl_device *device,
-                                                    cl_command_queue queue,
+BERTH_MUST_USE berth_status berth_opencl__hand_over(opencl_device *device, cl_command_queue queue,
                                                     const berth_command *command, cl_event *event);
 // opencl.c: wraps an OpenCL object, or the failure to make one.
 BERTH_MUST_USE berth_status berth_opencl__make_buffer(berth_device *device, cl_mem memory,

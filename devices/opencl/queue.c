@@ -18,6 +18,7 @@ typedef struct opencl_record {
     int64_t first_enqueue_ns;  // host clock around the enqueue of the first timed command
     uint32_t first_timed;      // UINT32_MAX when none is
     cl_event end;              // of the last command, for other queues; kept until the next start
+    opencl_wait *wait;         // for the last command
 } opencl_record;
 
 static const opencl_device *device_of(const berth_queue *queue) {
@@ -64,16 +65,17 @@ static berth_status enqueue_copy(const opencl_device *device, cl_command_queue q
         error = api->clEnqueueCopyBuffer(queue, berth_opencl__memory(source),
                                          berth_opencl__memory(destination), from, to, size, 0, NULL,
                                          event);
-    return berth_opencl__check(error, "copy");
+    return berth_opencl__check(device, error, "copy");
 }
 
-static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
+static berth_status enqueue(opencl_device *device, cl_command_queue queue,
                             const berth_command *command, cl_kernel ready, cl_event *event) {
     const opencl_api *api = device->api;
     switch (command->kind) {
     case BERTH_COMMAND_COPY: return enqueue_copy(device, queue, command, event);
     case BERTH_COMMAND_FILL:
         return berth_opencl__check(
+            device,
             api->clEnqueueFillBuffer(queue, berth_opencl__memory(command->fill.buffer),
                                      &command->fill.pattern, command->fill.pattern_bytes,
                                      (size_t)command->fill.offset_bytes,
@@ -84,7 +86,7 @@ static berth_status enqueue(const opencl_device *device, cl_command_queue queue,
     case BERTH_COMMAND_TO_DEVICE:
     case BERTH_COMMAND_TO_HOST: return berth_opencl__hand_over(device, queue, command, event);
     case BERTH_COMMAND_HOST_CALL:  // after all that is before it
-        BERTH_TRY(berth_opencl__check(api->clFinish(queue), "finish before a host call"));
+        BERTH_TRY(berth_opencl__drain(device, queue, "finish before a host call"));
         return command->host_call.call(command->host_call.user);
     }
     return BERTH_OK;
@@ -103,6 +105,7 @@ static cl_event *event_of(const opencl_device *device, const opencl_record *reco
 static berth_status opencl_record_reserve(berth_queue *queue, void *user, uint32_t command_count) {
     opencl_record *record = user;
     uint32_t count = event_count(device_of(queue), command_count);
+    if (!record->wait && !(record->wait = berth_opencl__wait_create())) return berth_status_oom();
     if (count <= record->capacity) return BERTH_OK;
     cl_event *events = berth_resize(queue->device->allocator, record->events,
                                     record->capacity * sizeof(*events), count * sizeof(*events));
@@ -125,7 +128,7 @@ static bool is_timed(const opencl_device *device, const berth_command *command) 
 }
 
 // `ready`: kernels with their arguments, by command; NULL = there are none.
-static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue,
+static berth_status enqueue_all(opencl_device *device, opencl_queue *queue,
                                 const berth_command *commands, uint32_t count,
                                 const cl_kernel *ready, opencl_record *record) {
     for (uint32_t i = 0; i < count; ++i) {
@@ -152,7 +155,7 @@ static berth_status enqueue_all(const opencl_device *device, opencl_queue *queue
             record->first_enqueue_ns = before_ns + (after_ns - before_ns) / 2;
         }
     }
-    return berth_opencl__check(device->api->clFlush(queue->handle), "flush");
+    return berth_opencl__check(device, device->api->clFlush(queue->handle), "flush");
 }
 
 // What was started before in another queue of the device comes first: OpenCL would run both in turns, command by
@@ -165,6 +168,7 @@ static berth_status come_after(opencl_device *device, const opencl_queue *queue)
                                 &state, NULL);
     if (state <= CL_COMPLETE) return BERTH_OK;
     return berth_opencl__check(
+        device,
         device->api->clEnqueueBarrierWithWaitList(queue->handle, 1, &device->last.end, NULL),
         "order queues");
 }
@@ -192,7 +196,9 @@ static berth_status opencl_queue_start(berth_queue *base, const berth_command *c
         if (!is_empty(&commands[i]) && commands[i].kind != BERTH_COMMAND_HOST_CALL)
             record->last = i;
     }
-    berth_status status = come_after(device, queue);
+    berth_status status = berth_opencl__alive(device, "run commands");
+    if (status) return status;
+    status = come_after(device, queue);
     if (!status) status = enqueue_all(device, queue, commands, count, prepared, record);
     if (!status && record->last != UINT32_MAX) {
         record->end = *event_of(device, record, record->last);
@@ -200,7 +206,8 @@ static berth_status opencl_queue_start(berth_queue *base, const berth_command *c
         come_before(device, queue, record->end);
     }
     if (!status) return BERTH_OK;
-    device->api->clFinish(queue->handle);  // what was enqueued before it failed
+    // What was enqueued before it failed ends first, where the device still answers.
+    berth_status_ignore(berth_opencl__drain(device, queue->handle, "end what was begun"));
     release_events(device, record, count);
     return status;
 }
@@ -237,18 +244,20 @@ static void read_timings(const opencl_device *device, const berth_command *comma
 
 static berth_status opencl_queue_finish(berth_queue *base, const berth_command *commands,
                                         uint32_t count, void *user) {
-    const opencl_device *device = device_of(base);
+    opencl_device *device = (opencl_device *)base->device;
     opencl_record *record = user;
     if (record->last == UINT32_MAX) return BERTH_OK;
-    cl_int error = device->api->clWaitForEvents(1, event_of(device, record, record->last));
-    if (error == CL_SUCCESS) read_timings(device, commands, count, record);
+    berth_status status = berth_opencl__wait(
+        device, &record->wait, *event_of(device, record, record->last), "run commands");
+    if (!status) read_timings(device, commands, count, record);
     release_events(device, record, count);
-    return berth_opencl__check(error, "run commands");
+    return status;
 }
 
 static void opencl_record_destroy(berth_queue *queue, void *user) {
     opencl_record *record = user;
     if (record->end) device_of(queue)->api->clReleaseEvent(record->end);
+    berth_opencl__wait_destroy(record->wait);
     berth_free(queue->device->allocator, record->events, record->capacity * sizeof(cl_event));
 }
 
@@ -289,7 +298,7 @@ berth_status berth_opencl__queue_open(berth_device *base, berth_queue_kind kind,
     else
         queue->handle =
             device->api->clCreateCommandQueue(device->context, device->id, properties, &error);
-    berth_status status = berth_opencl__check(error, "open a queue");
+    berth_status status = berth_opencl__check(device, error, "open a queue");
     if (!status) {
         status = berth_host_queue_init(&queue->base, base, &opencl_queue_ops);
         queue->base.domain = device->context;
@@ -308,6 +317,6 @@ void berth_opencl__queue_destroy(berth_queue *base) {
     opencl_queue *queue = (opencl_queue *)base;
     const opencl_device *device = device_of(base);
     berth_host_queue_deinit(&queue->base);
-    device->api->clReleaseCommandQueue(queue->handle);
+    if (!atomic_load(&device->is_lost)) device->api->clReleaseCommandQueue(queue->handle);
     berth_free(device->base.allocator, queue, sizeof(*queue));
 }

@@ -14,16 +14,17 @@
 
 #include "devices/opencl/opencl.h"
 
-static berth_status map(const opencl_device *device, cl_command_queue queue, opencl_buffer *buffer,
+static berth_status map(opencl_device *device, cl_command_queue queue, opencl_buffer *buffer,
                         bool read_only, bool blocking) {
     cl_map_flags flags = read_only ? CL_MAP_READ : CL_MAP_READ | CL_MAP_WRITE;
+    static const char what[] = "hand a shared buffer to the host";
     cl_int error = CL_SUCCESS;
     buffer->mapped = device->api->clEnqueueMapBuffer(
-        queue, buffer->memory, blocking ? CL_TRUE : CL_FALSE, flags, 0,
+        queue, buffer->memory, CL_FALSE, flags, 0,
         buffer->base.size_bytes ? (size_t)buffer->base.size_bytes : 1, 0, NULL, NULL, &error);
-    if (error == CL_SUCCESS) return BERTH_OK;
-    buffer->mapped = NULL;
-    return berth_opencl__check(error, "hand a shared buffer to the host");
+    berth_status status = berth_opencl__check(device, error, what);
+    if (status) buffer->mapped = NULL;
+    return status || !blocking ? status : berth_opencl__drain(device, queue, what);
 }
 
 static berth_status unmap(const opencl_device *device, cl_command_queue queue,
@@ -31,7 +32,7 @@ static berth_status unmap(const opencl_device *device, cl_command_queue queue,
     void *mapped = buffer->mapped;
     buffer->mapped = NULL;
     return berth_opencl__check(
-        device->api->clEnqueueUnmapMemObject(queue, buffer->memory, mapped, 0, NULL, NULL),
+        device, device->api->clEnqueueUnmapMemObject(queue, buffer->memory, mapped, 0, NULL, NULL),
         "hand a shared buffer to the device");
 }
 
@@ -93,13 +94,13 @@ berth_status berth_opencl__buffer_import(berth_device *base, void *data, uint64_
 
 void berth_opencl__buffer_take(berth_buffer *base) {
     opencl_buffer *buffer = (opencl_buffer *)base;
-    const opencl_device *device = (const opencl_device *)base->device;
-    if (!buffer->mapped) return;
+    opencl_device *device = (opencl_device *)base->device;
+    if (!buffer->mapped || atomic_load(&device->is_lost)) return;
     berth_status_free(unmap(device, device->transfer, buffer));
-    device->api->clFinish(device->transfer);
+    berth_status_ignore(berth_opencl__drain(device, device->transfer, "unmap"));
 }
 
-static berth_status hand_over_one(const opencl_device *device, cl_command_queue queue,
+static berth_status hand_over_one(opencl_device *device, cl_command_queue queue,
                                   const berth_command *command, opencl_buffer *buffer) {
     bool to_device = command->kind == BERTH_COMMAND_TO_DEVICE;
     if (to_device == !buffer->mapped) return BERTH_OK;  // it is there already
@@ -108,12 +109,13 @@ static berth_status hand_over_one(const opencl_device *device, cl_command_queue 
     return buffer->mapped == buffer->base.host ? BERTH_OK : moved(device);
 }
 
-berth_status berth_opencl__hand_over(const opencl_device *device, cl_command_queue queue,
+berth_status berth_opencl__hand_over(opencl_device *device, cl_command_queue queue,
                                      const berth_command *command, cl_event *event) {
     for (uint32_t i = 0; i < command->hand_over.buffer_count; ++i)
         BERTH_TRY(
             hand_over_one(device, queue, command, (opencl_buffer *)command->hand_over.buffers[i]));
     if (!event) return BERTH_OK;
-    return berth_opencl__check(device->api->clEnqueueMarkerWithWaitList(queue, 0, NULL, event),
+    return berth_opencl__check(device,
+                               device->api->clEnqueueMarkerWithWaitList(queue, 0, NULL, event),
                                "hand over shared buffers");
 }

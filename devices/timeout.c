@@ -1,0 +1,21 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "devices/internal.h"
+
+berth_status berth_devices__read_timeout(const char *kind, const char *attributes, int64_t usual_ns,
+                                         int64_t *out_timeout_ns) {
+    static const char name[] = "timeout_ms=";
+    *out_timeout_ns = usual_ns;
+    if (!attributes || !*attributes) return BERTH_OK;
+    char *end = NULL;
+    long value = strncmp(attributes, name, sizeof(name) - 1) == 0
+                     ? strtol(attributes + sizeof(name) - 1, &end, 10)
+                     : 0;
+    if (!end || *end || value < 1 || value > 86400000)
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "%s devices know the attribute timeout_ms=1 to 86400000, not \"%s\"", kind, attributes);
+    *out_timeout_ns = (int64_t)value * 1000000;
+    return BERTH_OK;
+}
