@@ -200,6 +200,7 @@ berth_status berth_cpu_part_choose(const berth_cpu_topology *topology, uint32_t 
     out_part->pinned = ordinal > 0 || r.has_cpuset || r.sharer_count > 0;
     out_part->thread_count = out_part->core_count;
     if (r.threads && r.threads < out_part->core_count) out_part->thread_count = r.threads;
+    if (r.threads > out_part->core_count) out_part->wanted_count = r.threads;
     choose_memories(&topology->machine, out_part);
     return BERTH_OK;
 }
@@ -232,18 +233,18 @@ static void describe_name(const berth_topology *machine, const berth_cpu_part *p
                  part->core_count);
         return;
     }
+    char processors[32], wanted[32] = "";
+    if (part->wanted_count > part->core_count)
+        snprintf(wanted, sizeof(wanted), " of %u wanted", part->wanted_count);
     if (!part->pinned) {
-        snprintf(out, out_bytes, "%.100s (%u core%s)", model, part->core_count, plural);
+        snprintf(out, out_bytes, "%.80s (%u core%s%s)", model, part->core_count, plural, wanted);
         return;
     }
     berth_processor_set set = {{0}};
     for (uint32_t i = 0; i < part->core_count; ++i)
         berth_processor_set_add(&set, machine->cores[part->cores[i]].first);
-    char processors[32], wanted[32] = "";
     if (!berth_processor_set_print(&set, processors, sizeof(processors) - 3))
         strcat(processors, ",..");
-    if (part->wanted_count > part->core_count)
-        snprintf(wanted, sizeof(wanted), " of %u wanted", part->wanted_count);
     snprintf(out, out_bytes, "%.48s (%u core%s%s: processor %s)", model, part->core_count, plural,
              wanted, processors);
 }

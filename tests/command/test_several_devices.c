@@ -52,6 +52,17 @@ static void expect_same_results(const json_t *a, const json_t *b) {
     }
 }
 
+// No machine here has 512 cores: the report says how many were wanted.
+Test(several_devices, fewer_cores_than_the_target_has_are_named) {
+    json_t *json = berth_json("run", "--target 'cpu -cores=512'");
+    cr_assert_not_null(json);
+    const json_t *device = json_object_get(json_object_get(json, "devices"), "cpu:0");
+    const char *name = json_string_value(json_object_get(device, "physical"));
+    cr_assert_not_null(name);
+    cr_expect(strstr(name, " of 512 wanted)"), "%s", name);
+    json_decref(json);
+}
+
 // A loop's counter decides a slice: the host's, unless the device is required.
 Test(several_devices, a_required_device_takes_what_a_counter_decides, .timeout = 300) {
     static const char arguments[] =
