@@ -44,6 +44,8 @@ static const char part1[] =
     "#define BERTH_FN static inline __attribute__((always_inline, unused))\n"
     "#define BERTH_HAS_F64 1\n"
     "#define BERTH_OWN_CIRCLE 1\n"
+    "#define BERTH_OWN_F64 1\n"
+    "#define BERTH_FLOAT_DIVISION 1\n"
     "/* gcc folds vector loads into every use; an empty asm keeps them in a register. */\n"
     "#define BERTH_KEEP_2(v) ((void)0)\n"
     "#define BERTH_KEEP_4(v) ((void)0)\n"
@@ -70,66 +72,6 @@ static const char part1[] =
 static const char part_bits[] =
     "BERTH_FN float berth_float_of_bits(uint32_t bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }\n"
     "BERTH_FN uint32_t berth_bits_of_float(float x) { uint32_t bits; __builtin_memcpy(&bits, &x, 4); return bits; }\n";
-
-static const char part2[] =
-    "#define BERTH_FLOOR(S, T) \\\n"
-    "BERTH_FN T berth_floor_div_##S(T a, T b) { return a / b - ((a % b != 0) & ((a ^ b) < 0)); } \\\n"
-    "BERTH_FN T berth_floor_mod_##S(T a, T b) { return a - berth_floor_div_##S(a, b) * b; }\n"
-    "BERTH_FLOOR(i32, int32_t)\n"
-    "BERTH_FLOOR(i64, int64_t)\n"
-    "#define BERTH_INTEGER(S, T, U, BITS) \\\n"
-    "BERTH_FN T berth_div_##S(T a, T b) { \\\n"
-    "    return b == 0 ? (T)0 : (T)-1 < (T)1 && b == (T)-1 ? (T)((U)0 - (U)a) : (T)(a / b); } \\\n"
-    "BERTH_FN T berth_mod_##S(T a, T b) { \\\n"
-    "    return b == 0 || ((T)-1 < (T)1 && b == (T)-1) ? (T)0 : (T)(a % b); } \\\n"
-    "BERTH_FN T berth_min_##S(T a, T b) { return a < b ? a : b; } \\\n"
-    "BERTH_FN T berth_max_##S(T a, T b) { return a > b ? a : b; } \\\n"
-    "BERTH_FN T berth_abs_##S(T a) { return a < (T)1 ? (T)((U)0 - (U)a) : a; } \\\n"
-    "BERTH_FN T berth_sign_##S(T a) { return (T)((a > (T)0) - ((T)-1 < (T)1 && a < (T)1 && a != (T)0)); } \\\n"
-    "BERTH_FN T berth_shl_##S(T a, T b) { return (uint64_t)b >= BITS ? (T)0 : (T)((U)a << b); } \\\n"
-    "BERTH_FN T berth_shr_##S(T a, T b) { return (uint64_t)b < BITS ? (T)(a >> b) : \\\n"
-    "    (T)-1 < (T)1 ? (T)(a >> (BITS - 1)) : (T)0; } \\\n"
-    "BERTH_FN T berth_pow_##S(T a, T b) { \\\n"
-    "    if ((T)-1 < (T)1 && b < (T)1 && b != (T)0) \\\n"
-    "        return a == (T)1 ? (T)1 : a == (T)-1 ? (T)(b % (T)2 ? -1 : 1) : (T)0; \\\n"
-    "    U result = 1, square = (U)a; \\\n"
-    "    for (U n = (U)b; n; n >>= 1, square = (U)(square * square)) \\\n"
-    "        if (n & 1) result = (U)(result * square); \\\n"
-    "    return (T)result; }\n"
-    "BERTH_INTEGER(i8, int8_t, uint32_t, 8)\n"
-    "BERTH_INTEGER(i16, int16_t, uint32_t, 16)\n"
-    "BERTH_INTEGER(i32, int32_t, uint32_t, 32)\n"
-    "BERTH_INTEGER(i64, int64_t, uint64_t, 64)\n"
-    "BERTH_INTEGER(u8, uint8_t, uint32_t, 8)\n"
-    "BERTH_INTEGER(u16, uint16_t, uint32_t, 16)\n"
-    "BERTH_INTEGER(u32, uint32_t, uint32_t, 32)\n"
-    "BERTH_INTEGER(u64, uint64_t, uint64_t, 64)\n"
-    "BERTH_FN int berth_min_bool(int a, int b) { return a & b; }\n"
-    "BERTH_FN int berth_max_bool(int a, int b) { return a | b; }\n"
-    "BERTH_FN int berth_abs_bool(int a) { return a; }\n"
-    "BERTH_FN int berth_sign_bool(int a) { return a; }\n"
-    "/* Floats to integers truncate and saturate; NaN gives 0. LOW and HIGH + 1 are exact in F. */\n"
-    "#define BERTH_SATURATE(FS, F, S, T, LOW, HIGH, LIMIT) \\\n"
-    "BERTH_FN T berth_cast_##FS##_##S(F x) { \\\n"
-    "    return x >= (F)LIMIT ? (T)(HIGH) : x <= (F)(LOW) ? (T)(LOW) : x != x ? (T)0 : (T)x; }\n"
-    "/* The same without branches, so that loops become vectors: all values of T are exact in F. */\n"
-    "#define BERTH_CLAMP(FS, F, S, T, LOW, HIGH) \\\n"
-    "BERTH_FN T berth_cast_##FS##_##S(F x) { \\\n"
-    "    F low = x < (F)(LOW) ? (F)(LOW) : x, both = low > (F)(HIGH) ? (F)(HIGH) : low; \\\n"
-    "    return (T)(int32_t)(x != x ? (F)0 : both); }\n"
-    "#define BERTH_SATURATES(FS, F) \\\n"
-    "BERTH_CLAMP(FS, F, i8, int8_t, INT8_MIN, INT8_MAX) \\\n"
-    "BERTH_CLAMP(FS, F, i16, int16_t, INT16_MIN, INT16_MAX) \\\n"
-    "BERTH_SATURATE(FS, F, i32, int32_t, INT32_MIN, INT32_MAX, 2147483648.0) \\\n"
-    "BERTH_SATURATE(FS, F, i64, int64_t, INT64_MIN, INT64_MAX, 9223372036854775808.0) \\\n"
-    "BERTH_CLAMP(FS, F, u8, uint8_t, 0, UINT8_MAX) \\\n"
-    "BERTH_CLAMP(FS, F, u16, uint16_t, 0, UINT16_MAX) \\\n"
-    "BERTH_SATURATE(FS, F, u32, uint32_t, 0, UINT32_MAX, 4294967296.0) \\\n"
-    "BERTH_SATURATE(FS, F, u64, uint64_t, 0, UINT64_MAX, 18446744073709551616.0)\n"
-    "BERTH_SATURATES(f32, float)\n"
-    "#ifdef BERTH_HAS_F64\n"
-    "BERTH_SATURATES(f64, double)\n"
-    "#endif\n";
 
 static const char part3[] =
     "#define BERTH_LIBRARY(OP, S, T, F) BERTH_FN T berth_##OP##_##S(T a) { return __builtin_##OP##F(a); }\n"
@@ -180,11 +122,13 @@ static const char part4[] =
     "#else\n"
     "BERTH_FN double berth_fma_f64(double a, double b, double c) { return a * b + c; }\n"
     "#endif\n"
+    "BERTH_FN double berth_erf_f64(double a) { return __builtin_erf(a); }\n"
+    "#ifndef BERTH_OWN_F64\n"
     "BERTH_FN double berth_exp_f64(double a) { return __builtin_exp(a); }\n"
     "BERTH_FN double berth_log_f64(double a) { return __builtin_log(a); }\n"
     "BERTH_FN double berth_tanh_f64(double a) { return __builtin_tanh(a); }\n"
-    "BERTH_FN double berth_erf_f64(double a) { return __builtin_erf(a); }\n"
     "BERTH_FN double berth_sigmoid_f64(double a) { return 1.0 / (1.0 + __builtin_exp(-a)); }\n"
+    "#endif\n"
     "#endif\n"
     "BERTH_FN float berth_f16_to_f32(uint16_t h) {\n"
     "    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = (uint32_t)(h & 0x7fffu) << 13;\n"
@@ -581,7 +525,8 @@ void berth_c_preamble_bits(berth_strbuf *out) {
 }
 
 void berth_c_preamble_shared(berth_strbuf *out) {
-    const char *const parts[] = {part2, part3, part4, part5};
+    const char *const parts[] = {berth_c_preamble_integers, berth_c_preamble_casts, part3, part4,
+                                 part5};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) berth_strbuf_add(out, parts[i]);
 }
 
@@ -589,6 +534,7 @@ void berth_c_preamble(berth_strbuf *out) {
     berth_strbuf_add(out, part1);
     berth_c_preamble_bits(out);
     berth_c_preamble_shared(out);
+    berth_strbuf_add(out, berth_c_preamble_f64);
     berth_strbuf_add(out, part_turn);
     berth_strbuf_add(out, berth_c_preamble_circle);
     berth_strbuf_add(out, berth_c_preamble_hyperbola);

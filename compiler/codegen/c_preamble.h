@@ -20,6 +20,12 @@ extern const char berth_c_preamble_exp[];
 // berth_c_preamble.
 extern const char berth_c_preamble_circle[];
 extern const char berth_c_preamble_hyperbola[];
+// c_preamble_integers.c: arithmetic of integers and casts of floats to them; parts of berth_c_preamble_shared.
+// With BERTH_FLOAT_DIVISION divisions of up to 32 bits are those of floats, which vectors have.
+extern const char berth_c_preamble_integers[];
+extern const char berth_c_preamble_casts[];
+// c_preamble_f64.c: exp, log, tanh and sigmoid of f64; part of berth_c_preamble.
+extern const char berth_c_preamble_f64[];
 // cuda_preamble.c: all that generated CUDA C needs.
 void berth_cuda_preamble(berth_strbuf *out);
 
