@@ -13,6 +13,37 @@ static bool is_output(const berth_tfn *fn, berth_buf buf) {
     return info->scope != BERTH_SCOPE_PARAM || info->role != BERTH_ROLE_IN;
 }
 
+static int64_t extent_of(const berth_tfn *fn, berth_stmt loop) {
+    int64_t extent = 1;
+    berth_tfn_const_value(fn, fn->stmts.data[loop].value, &extent);
+    return extent;
+}
+
+// Whether the loops' variables count on from group to group. Sizes that are arguments would be divided by for every
+// group, which takes as long as a tile of a depthwise convolution.
+static bool counts_on(const berth_c_printer *p, int grid_count) {
+    return p->marks_numbers && grid_count > 1;
+}
+
+// Of group `group`, by division.
+static void declare_grid(berth_c_printer *p, const berth_stmt *grid, int grid_count,
+                         const char *qualifier, const char *group) {
+    for (int i = 0; i < grid_count; ++i) {
+        int64_t inner = 1;
+        for (int k = i + 1; k < grid_count; ++k) inner *= extent_of(p->fn, grid[k]);
+        const char *var = berth_c_var_name(p, p->fn->stmts.data[grid[i]].var);
+        const char *quotient =
+            inner == 1 ? group
+                       : berth_arena_printf(p->arena, "%s / %s", group, berth_c_number(p, inner));
+        if (i == 0)
+            berth_c_line(p, "%sint64_t %s = %s;", qualifier, var, quotient);
+        else
+            berth_c_line(p, "%sint64_t %s = %s %% %s;", qualifier, var, quotient,
+                         berth_c_number(p, extent_of(p->fn, grid[i])));
+        berth_c_line(p, "(void)%s;", var);
+    }
+}
+
 static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                         const berth_stmt *grid, int grid_count) {
     berth_c_line(p,
@@ -35,31 +66,27 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
         berth_c_line(p, "%s%s *%sb%u = (%s%s *)buffers[%u];", constant, type, alone, buf, constant,
                      type, i);
     }
+    const bool on = counts_on(p, grid_count);
+    if (on) declare_grid(p, grid, grid_count, "", "begin");
     berth_c_line(p, "for (int64_t group = begin; group < end; ++group) {");
     p->depth = 2;
-    for (int i = 0; i < grid_count; ++i) {
-        int64_t inner = 1;
-        for (int k = i + 1; k < grid_count; ++k) {
-            int64_t extent = 1;
-            berth_tfn_const_value(p->fn, p->fn->stmts.data[grid[k]].value, &extent);
-            inner *= extent;
-        }
-        int64_t extent = 1;
-        berth_tfn_const_value(p->fn, p->fn->stmts.data[grid[i]].value, &extent);
-        const char *var = berth_c_var_name(p, p->fn->stmts.data[grid[i]].var);
-        const char *quotient =
-            inner == 1 ? "group"
-                       : berth_arena_printf(p->arena, "group / %s", berth_c_number(p, inner));
-        if (i == 0)
-            berth_c_line(p, "const int64_t %s = %s;", var, quotient);
-        else
-            berth_c_line(p, "const int64_t %s = %s %% %s;", var, quotient,
-                         berth_c_number(p, extent));
-        berth_c_line(p, "(void)%s;", var);
+    if (!on) declare_grid(p, grid, grid_count, "const ", "group");
+}
+
+static void count_on(berth_c_printer *p) {
+    p->depth = 2;
+    for (int i = p->grid_count - 1; i > 0; --i) {
+        const char *var = berth_c_var_name(p, p->fn->stmts.data[p->grid[i]].var);
+        berth_c_line(p, "if (++%s == %s) {", var, berth_c_number(p, extent_of(p->fn, p->grid[i])));
+        p->depth++;
+        berth_c_line(p, "%s = 0;", var);
     }
+    berth_c_line(p, "++%s;", berth_c_var_name(p, p->fn->stmts.data[p->grid[0]].var));
+    while (--p->depth >= 2) berth_c_line(p, "}");
 }
 
 static void close_kernel(berth_c_printer *p) {
+    if (counts_on(p, p->grid_count)) count_on(p);
     berth_strbuf_add(&p->out, "    }\n}\n\n");
     p->depth = 0;
 }
@@ -92,7 +119,8 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
         berth_strbuf_add(&p->out, "BERTH_SIMD\n");
     // A register tile is unrolled enough: more copies would keep too many loads in registers.
     const berth_stmt_node *body = &p->fn->stmts.data[loop->body];
-    if (loop->loop_kind == BERTH_LOOP_SERIAL && extent > 1 && body->kind == BERTH_STMT_SEQ &&
+    const bool repeats = extent > 1 || p->marks_numbers;  // for other sizes, too
+    if (loop->loop_kind == BERTH_LOOP_SERIAL && repeats && body->kind == BERTH_STMT_SEQ &&
         body->count >= 12)
         berth_strbuf_add(&p->out, "BERTH_UNROLL(1)\n");
     if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1 && extent <= 64)

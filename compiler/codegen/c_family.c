@@ -227,6 +227,8 @@ static void print_kernel(berth_c_printer *p, berth_stmt nest, berth_kernel_sourc
     berth_stmt body = grid_count ? p->fn->stmts.data[grid[grid_count - 1]].body : nest;
     p->kernel = kernel;
     p->nest = nest;
+    p->grid = grid;
+    p->grid_count = grid_count;
     p->language->open_kernel(p, kernel, grid, grid_count);
     print_stmt(p, body, &scratch_bytes, &stack_bytes);
     p->language->close_kernel(p);

@@ -117,7 +117,9 @@ struct berth_c_printer {
     bool copies_async;                     // the nest has such copies
     bool *
         is_swizzled;  // by buffer: the nest's units read it where it lies; NULL = none (cuda_groups.h)
-    berth_stmt nest;              // being printed
+    berth_stmt nest;         // being printed
+    const berth_stmt *grid;  // its parallel loops, outermost first
+    int grid_count;
     berth_kernel_source *kernel;  // of the nest: languages with work-groups set its grid
     bool marks_numbers;           // the text is a template (codegen/template.h)
     berth_status status;          // first error

@@ -13,6 +13,7 @@ struct berth_generic_kernel {
     berth_template held;
     berth_template_arguments arguments;
     const char *prefix;
+    const char *source;  // (optional)
     const berth_executable_image *image;
 };
 
@@ -353,15 +354,20 @@ const berth_executable_image *berth_generic_kernel_image(const berth_generic_ker
     return kernel->image;
 }
 
+const char *berth_generic_kernel_source(const berth_generic_kernel *kernel) {
+    return kernel->source;
+}
+
 typedef struct keep_job {
     berth_generic_kernels *kernels;
     berth_generic_kernel **made;
+    const char *const *sources;
     uint32_t count;
     const berth_executable_image *image;
 } keep_job;
 
 static void keep_one(berth_generic_kernels *kernels, const berth_generic_kernel *made,
-                     const berth_executable_image *image) {
+                     const char *source, const berth_executable_image *image) {
     berth_arena *arena = kernels->arena;
     const berth_template *held = &made->held;
     berth_generic_kernel *kept = berth_arena_new(arena, berth_generic_kernel);
@@ -372,6 +378,7 @@ static void keep_one(berth_generic_kernels *kernels, const berth_generic_kernel 
     kept->arguments.of =
         berth_arena_copy(arena, made->arguments.of, (held->number_count + 1) * sizeof(uint32_t));
     kept->prefix = berth_arena_strdup(arena, made->prefix);
+    kept->source = source ? berth_arena_strdup(arena, source) : NULL;
     kept->image = image;
     berth_generic_kernel **bucket = bucket_of(kernels, kept->like);
     kept->next = *bucket;
@@ -391,13 +398,15 @@ static berth_status run_keep(void *user) {
     image->options = berth_arena_strdup(arena, image->options);
     image->data = berth_arena_copy(arena, image->data, image->size_bytes);
     image->external = "";
-    for (uint32_t i = 0; i < job->count; ++i) keep_one(job->kernels, job->made[i], image);
+    for (uint32_t i = 0; i < job->count; ++i)
+        keep_one(job->kernels, job->made[i], job->sources[i], image);
     return BERTH_OK;
 }
 
 berth_status berth_generic_kernels_keep(berth_generic_kernels *kernels, berth_generic_kernel **made,
-                                        uint32_t count, const berth_executable_image *image) {
-    keep_job job = {.kernels = kernels, .made = made, .count = count, .image = image};
+                                        const char *const *sources, uint32_t count,
+                                        const berth_executable_image *image) {
+    keep_job job = {kernels, made, sources, count, image};
     pthread_mutex_lock(&kernels->lock);
     berth_status status = berth_arena_try(kernels->arena, run_keep, &job);
     pthread_mutex_unlock(&kernels->lock);

@@ -77,10 +77,13 @@ void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_gene
                                 berth_generic_kernel **out_kernel);
 // The image that has the kernel; NULL = it is still to be compiled.
 const berth_executable_image *berth_generic_kernel_image(const berth_generic_kernel *kernel);
-// Keeps kernels that were compiled, and a copy of their image, which they then have. Errors:
-// OUT_OF_MEMORY.
+// The text that it was compiled from, as long as `kernels` live; NULL = it was kept without.
+const char *berth_generic_kernel_source(const berth_generic_kernel *kernel);
+// Keeps kernels that were compiled, and a copy of their image, which they then have, and of sources[i] where that
+// is not NULL. Errors: OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_generic_kernels_keep(berth_generic_kernels *kernels,
-                                                       berth_generic_kernel **made, uint32_t count,
+                                                       berth_generic_kernel **made,
+                                                       const char *const *sources, uint32_t count,
                                                        const berth_executable_image *image);
 
 #endif  // BERTH_COMPILER_KERNELS_GENERIC_KERNELS_H_

@@ -23,32 +23,44 @@ static const char *label_of(const berth_unit *unit) {
     return unit->external ? unit->external->label : unit->calls ? unit->calls : "";
 }
 
-static void keep_source(image_builder *b, const berth_codegen *codegen,
-                        const berth_codegen_unit *unit, bool foreign) {
-    berth_arena *arena = b->module->arena;
-    const char *text = codegen->source ? codegen->source(unit->code, arena) : unit->code->source;
-    if (!text) return;  // an object file
-    berth_program_attachment source = {
-        .name = berth_arena_printf(arena, "source/%u/%s.%s", b->images.count,
-                                   foreign ? "external" : unit->label, codegen->source_suffix),
-        .data = text,
-        .size_bytes = strlen(text)};
-    berth_vec_push(arena, &b->attachments, source);
+// NULL: it is not wanted, or there is none (an object file).
+static const char *source_of(const image_builder *b, const berth_codegen *codegen,
+                             const berth_codegen_result *code) {
+    if (!b->pipeline->options->keep_source || !codegen->source_suffix) return NULL;
+    return codegen->source ? codegen->source(code, b->module->arena) : code->source;
+}
+
+// Of an image; a text that is attached to it already stays there once.
+static void attach_source(image_builder *b, const berth_codegen *codegen, uint32_t image,
+                          const char *label, const char *text) {
+    if (!text) return;
+    for (uint32_t i = 0; i < b->attachments.count; ++i)
+        if (b->attachments.data[i].data == text) return;
+    berth_program_attachment source = {.name =
+                                           berth_arena_printf(b->module->arena, "source/%u/%s.%s",
+                                                              image, label, codegen->source_suffix),
+                                       .data = text,
+                                       .size_bytes = strlen(text)};
+    berth_vec_push(b->module->arena, &b->attachments, source);
 }
 
 // Units that are made to serve several sizes are kept for later compilations.
-static berth_status keep_generic(const image_builder *b, const uint32_t *members, uint32_t count,
+static berth_status keep_generic(const image_builder *b, const berth_codegen *codegen,
+                                 const uint32_t *members, uint32_t count,
                                  const berth_executable_image *image) {
     const berth_compile_options *options = b->pipeline->options;
+    berth_arena *arena = b->module->arena;
     if (!options->generic_kernels) return BERTH_OK;
-    berth_generic_kernel **made =
-        berth_arena_new_array(b->module->arena, berth_generic_kernel *, count);
+    berth_generic_kernel **made = berth_arena_new_array(arena, berth_generic_kernel *, count);
+    const char **sources = berth_arena_new_array(arena, const char *, count);
     uint32_t made_count = 0;
     for (uint32_t i = 0; i < count; ++i) {
-        berth_generic_kernel *kernel = b->pipeline->units.data[members[i]].generic;
-        if (kernel) made[made_count++] = kernel;
+        const berth_unit *unit = &b->pipeline->units.data[members[i]];
+        if (!unit->generic) continue;
+        sources[made_count] = source_of(b, codegen, &unit->code);
+        made[made_count++] = unit->generic;
     }
-    return berth_generic_kernels_keep(options->generic_kernels, made, made_count, image);
+    return berth_generic_kernels_keep(options->generic_kernels, made, sources, made_count, image);
 }
 
 // The image of `members`, units of one device target.
@@ -75,8 +87,8 @@ static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
     BERTH_TRY(external || units[members[0]].calls ? berth_status_prefix(status, "external function")
                                                   : status);
     for (uint32_t i = 0; i < count; ++i) {
-        if (b->pipeline->options->keep_source && codegen->source_suffix)
-            keep_source(b, codegen, &parts[i], external != NULL);
+        attach_source(b, codegen, b->images.count, external ? "external" : parts[i].label,
+                      source_of(b, codegen, parts[i].code));
         units[members[i]].executable = b->images.count;
     }
     berth_executable_image image = {.device_kind = codegen->kind,
@@ -86,19 +98,23 @@ static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
                                     .size_bytes = bytes.size_bytes,
                                     .external = label_of(&units[members[0]])};
     berth_vec_push(arena, &b->images, image);
-    return external ? BERTH_OK : keep_generic(b, members, count, &image);
+    return external ? BERTH_OK : keep_generic(b, codegen, members, count, &image);
 }
 
 // Whether code for several sizes is there already: its image is one of the program's.
-static bool use_generic(image_builder *b, berth_unit *unit) {
+static bool use_generic(image_builder *b, const berth_codegen *codegen, berth_unit *unit) {
     const berth_executable_image *image =
         unit->generic ? berth_generic_kernel_image(unit->generic) : NULL;
     if (!image) return false;
     for (uint32_t i = 0; i < b->images.count && unit->executable == BERTH_NO_INDEX; ++i)
         if (b->images.data[i].data == image->data) unit->executable = i;
-    if (unit->executable != BERTH_NO_INDEX) return true;
-    unit->executable = b->images.count;
-    berth_vec_push(b->module->arena, &b->images, *image);
+    if (unit->executable == BERTH_NO_INDEX) {
+        unit->executable = b->images.count;
+        berth_vec_push(b->module->arena, &b->images, *image);
+    }
+    if (b->pipeline->options->keep_source)
+        attach_source(b, codegen, unit->executable, unit->prefix,
+                      berth_generic_kernel_source(unit->generic));
     return true;
 }
 
@@ -141,7 +157,7 @@ berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *p
             berth_pipeline__codegen(pipeline, pipeline->units.data[i].device);
         if (pipeline->options->plan_only)
             leave_empty(&b, i, codegen);
-        else if (!use_generic(&b, &pipeline->units.data[i]))
+        else if (!use_generic(&b, codegen, &pipeline->units.data[i]))
             BERTH_TRY(make_image(&b, i, codegen));
     }
     program->executables = b.images.data;

@@ -257,9 +257,13 @@ static bool fill_part_of_vector(berth_cpu_tile *p, int64_t extent) {
     return true;
 }
 
+bool berth_cpu_tile__varies(const berth_cpu_tile *p, int loop) {
+    return loop >= 0 && p->facts->any_size && berth_tfn_loop_varies(p->fn, p->nest.loops[loop].var);
+}
+
 // Lanes of columns after the last whole vector, where nothing may be read after them.
 int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest) {
-    int64_t least_lanes = p->facts->any_size ? BERTH_CPU_LEAST_LANES : 2;
+    int64_t least_lanes = berth_cpu_tile__varies(p, p->vec) ? BERTH_CPU_LEAST_LANES : 2;
     int64_t lanes = p->lanes;
     while (rest % lanes && lanes > least_lanes) lanes /= 2;
     return rest % lanes ? 1 : lanes;
@@ -286,7 +290,8 @@ static bool choose_lanes(berth_cpu_tile *p) {
                      fill_part_of_vector(p, extent));
         if (fits && given == p->lanes) return true;
         bool narrower = given && given < p->lanes;
-        if (fits && !narrower && (p->facts->any_size || !halves_are_better(p))) return true;
+        if (fits && !narrower && (berth_cpu_tile__varies(p, p->vec) || !halves_are_better(p)))
+            return true;
         if (p->lanes <= BERTH_CPU_LEAST_LANES) return fits;
     }
 }
@@ -374,7 +379,7 @@ static int64_t choose_columns(const berth_cpu_tile *p, bool all_vectors, int64_t
     if (all_vectors) columns = 1;  // depthwise, pools: nothing is shared between columns
     int64_t rest = p->col >= 0 ? 0 : extent_in_lanes % (columns * p->lanes);
     bool scalar_rest = rest && !berth_cpu_tile__rest_is_padded(p, rest);
-    if (p->facts->any_size && scalar_rest) columns = 1;  // as for the next size
+    if (berth_cpu_tile__varies(p, p->vec) && scalar_rest) columns = 1;  // as for the next size
     while (scalar_rest && rest >= p->lanes && vectors % columns) columns--;
     *out_vectors = vectors;
     return columns;
@@ -392,13 +397,13 @@ static int64_t choose_rows(const berth_cpu_tile *p, bool all_vectors) {
     const berth_cpu_tile_caps *caps = &p->facts->caps;
     int64_t extent = p->nest.loops[p->row].extent;
     int64_t limit = row_limit(p, p->columns);
-    int64_t rest = single_rest(p);
+    int64_t rest = berth_cpu_tile__varies(p, p->vec) ? 0 : single_rest(p);  // they are in a loop
     if (all_vectors && limit > caps->own_vectors) limit = caps->own_vectors;
     if (rest && limit * rest > caps->singles) limit = caps->singles / rest;
     if (rows_collide(p) && limit > caps->colliding) limit = caps->colliding;
     // As for the next size, so not by the extent.
     int64_t shared = limit < ANY_SIZE_ROWS ? limit : ANY_SIZE_ROWS;
-    if (p->facts->any_size && extent >= shared) return shared;
+    if (berth_cpu_tile__varies(p, p->row) && extent >= shared) return shared;
     return berth_cpu_tile__ceil_div(extent, berth_cpu_tile__ceil_div(extent, limit));
 }
 

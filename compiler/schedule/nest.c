@@ -99,8 +99,11 @@ berth_stmt berth_replace_var_stmt(berth_tfn *fn, berth_stmt id, berth_var var, b
 }
 
 static berth_var derived_var(berth_tfn *fn, berth_var from, const char *suffix) {
-    const char *name = berth_module_str(fn->module, fn->vars.data[from].name);
-    return berth_tfn_var(fn, berth_arena_printf(fn->module->arena, "%s%s", name, suffix));
+    const berth_var_info old = fn->vars.data[from];
+    const char *name = berth_module_str(fn->module, old.name);
+    berth_var made = berth_tfn_var(fn, berth_arena_printf(fn->module->arena, "%s%s", name, suffix));
+    fn->vars.data[made].keeps_extent = old.keeps_extent;
+    return made;
 }
 
 static bool in_range(const berth_nest *nest, int loop) {
@@ -134,6 +137,7 @@ berth_status berth_schedule_fuse(berth_tfn *fn, berth_nest *nest, int loop) {
     if (b.extent <= 0 || a.extent > INT64_MAX / b.extent)
         return refuse("fused loops have no iterations, or too many");
     berth_var both = derived_var(fn, a.var, "_f");
+    fn->vars.data[both].keeps_extent &= fn->vars.data[b.var].keeps_extent;
     berth_expr at = berth_tfn_var_ref(fn, both);
     berth_expr extent = berth_tfn_index(fn, b.extent);
     nest->body = berth_replace_var_stmt(fn, nest->body, a.var,

@@ -146,7 +146,7 @@ static berth_stmt first_loop(kept *k, berth_stmt id) {
 static bool keep_for_later(berth_tfn *fn, berth_stmt *items, uint32_t count, uint32_t at,
                            int64_t most_bytes) {
     kept k = {.fn = fn, .row = BERTH_NONE};
-    if (!is_row_loop(fn, items[at], &k.var, &k.extent) ||
+    if (!is_row_loop(fn, items[at], &k.var, &k.extent) || berth_tfn_loop_varies(fn, k.var) ||
         k.extent > most_bytes / (int64_t)sizeof(float))
         return false;
     const berth_stmt_node body = fn->stmts.data[fn->stmts.data[items[at]].body];
@@ -166,7 +166,7 @@ berth_stmt berth_cpu__keep_functions(berth_tfn *fn, berth_stmt body, const berth
     const berth_stmt_node node = fn->stmts.data[body];
     berth_stmt items[most_items];
     bool changed = false;
-    if (fn->any_size || node.kind != BERTH_STMT_SEQ || node.count > most_items) return body;
+    if (node.kind != BERTH_STMT_SEQ || node.count > most_items) return body;
     for (uint32_t i = 0; i < node.count; ++i) items[i] = fn->lists.data[node.first + i];
     for (uint32_t i = 0; i + 1 < node.count; ++i)
         changed |= keep_for_later(fn, items, node.count, i, facts->l2_bytes / 4);

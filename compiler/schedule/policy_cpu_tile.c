@@ -36,6 +36,11 @@ static berth_stmt single_rows(berth_cpu_tile *p, berth_nest nest, int64_t valid)
                          body);
 }
 
+// Whether there are whole tiles, and their number, with the rest's, is another for some sizes.
+static bool tiles_vary(const berth_cpu_tile *p) {
+    return berth_cpu_tile__varies(p, p->row) && berth_cpu_tile__rows_of(p).full > 0;
+}
+
 // The tile for one kind of columns: rows in whole tiles, then the rest of them. `inner` holds [row,
 // column, lane] loops (row only when there is one); its body is the reduction.
 static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, berth_var tile_var,
@@ -46,14 +51,15 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
     berth_nest rest = inner;
     berth_stmt whole_body = 0;
     berth_stmt rest_body = 0;
-    if (rows.rest) {
+    // Of many sizes those without a rest have the loops for it, too: one form for all.
+    const bool varies = tiles_vary(p);
+    if (rows.rest || varies) {
         berth_status status = berth_schedule_peel(fn, &whole, 0, rows.full * p->rows, &rest);
         if (status) {
             berth_decisions_refuse(fn, status);
             return 0;
         }
-        rest_body = p->facts->any_size && rows.full ? single_rows(p, rest, valid)
-                                                    : tile_body(p, rest, loops, valid);
+        rest_body = varies ? single_rows(p, rest, valid) : tile_body(p, rest, loops, valid);
         if (!rest_body) return 0;
     }
     if (rows.full == 0) return rest_body;
@@ -69,7 +75,7 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
     int64_t chunks = berth_cpu_tile__ceil_div(rows.full, chunk);
     berth_var step = berth_tfn_var(fn, "tile");
     berth_expr at = berth_tfn_var_ref(fn, step);
-    if (chunks > 1 || rows.rest) {
+    if (chunks > 1 || rest_body) {
         berth_expr first = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, tile_var),
                                             berth_tfn_index(fn, chunk));
         at = berth_tfn_binary(fn, BERTH_BINARY_ADD, first, at);
@@ -123,7 +129,7 @@ static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var co
         bool scalars = !by_block && !berth_cpu_tile__rest_is_padded(p, columns.rest);
         if (!scalars) rest.loops[at].extent = computed;
         int64_t width = scalars ? berth_cpu_tile__rest_lanes(p, columns.rest) : lanes;
-        if (p->facts->any_size && width == 1) {
+        if (berth_cpu_tile__varies(p, p->vec) && width == 1) {
             rest_body = single_columns(p, rest, at, row_tile_var, chunk, rows);
         } else {
             if (!by_block) BERTH_TRY_GOTO(status, berth_schedule_split(fn, &rest, at, width));
@@ -220,7 +226,7 @@ static berth_nest outer_loops(const berth_cpu_tile *p, berth_nest_loop columns,
     }
     bool columns_outside = p->order == BERTH_TILE_ORDER_COLUMNS_ROWS;
     if (!placed && columns_outside) outer.loops[outer.count++] = columns;
-    if (rows.extent > 1 && p->order != BERTH_TILE_ORDER_ROWS_FIRST)
+    if ((rows.extent > 1 || tiles_vary(p)) && p->order != BERTH_TILE_ORDER_ROWS_FIRST)
         outer.loops[outer.count++] = rows;
     if (!placed && !columns_outside) outer.loops[outer.count++] = columns;
     return outer;

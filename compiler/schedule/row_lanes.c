@@ -266,7 +266,7 @@ static berth_stmt widen_rest(berth_tfn *fn, const berth_nest *rest, uint16_t lan
     int64_t extent = rest->loops[0].extent;
     berth_stmt loop = berth_nest_emit(fn, rest);
     while (lanes > extent) lanes /= 2;
-    if (fn->any_size) return loop;  // the same form for every rest
+    if (berth_tfn_loop_varies(fn, rest->loops[0].var)) return loop;  // the same form for every rest
     return lanes >= least_rest_lanes ? widen_loop(fn, loop, extent, lanes, NULL) : loop;
 }
 
@@ -294,7 +294,8 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     if (around && r.acc == BERTH_NONE) return id;
     // What stores its values, too (exponentials on the way to their sum), does not wait for the sum; so
     // few vectors do where a function is made again for every size.
-    bool waits = r.acc != BERTH_NONE && !(fn->any_size && r.store_count > 1);
+    const bool varies = berth_tfn_loop_varies(fn, node.var);
+    bool waits = r.acc != BERTH_NONE && !(varies && r.store_count > 1);
     int64_t count = waits && extent >= 2 * most_parts * lanes ? most_parts : 1;
     berth_nest at_once = {
         .loops = {{node.var, extent, BERTH_LOOP_SERIAL}}, .count = 1, .body = node.body};
@@ -304,9 +305,9 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     int64_t in_vectors = extent / lanes * lanes;
     int64_t together = extent / (count * lanes) * count * lanes;
     // Where other sizes are to have the same form, these loops may have no iteration.
-    if (in_vectors < extent || fn->any_size)
+    if (in_vectors < extent || varies)
         status = berth_schedule_peel(fn, &at_once, 0, in_vectors, &rest);
-    if (!status && (together < in_vectors || (fn->any_size && count > 1)))
+    if (!status && (together < in_vectors || (varies && count > 1)))
         status = berth_schedule_peel(fn, &at_once, 0, together, &single);
     if (status) {
         berth_decisions_refuse(fn, status);

@@ -102,8 +102,15 @@ static berth_seen_change change_of(const seen_function *held, const berth_tfn *f
     return change;
 }
 
+static void mark_loops(const seen_function *held, berth_tfn *fn) {
+    uint32_t i = 0;
+    for (berth_stmt id = 1; id < fn->stmts.count; ++id)
+        if (is_loop(fn, id))
+            fn->vars.data[fn->stmts.data[id].var].keeps_extent = !held->changes[i++];
+}
+
 berth_status berth_seen_extents_note(berth_seen_extents *seen, uint32_t scope, const char *name,
-                                     const berth_tfn *fn, berth_seen_change *out_change) {
+                                     berth_tfn *fn, berth_seen_change *out_change) {
     note_job job = {seen, scope, name, fn, NULL};
     const uint32_t count = count_loops(fn);
     for (seen_function *f = seen->functions; f && !job.found; f = f->next)
@@ -112,6 +119,7 @@ berth_status berth_seen_extents_note(berth_seen_extents *seen, uint32_t scope, c
         BERTH_TRY(berth_arena_try(seen->arena, add, &job));
     else
         compare(job.found, fn);
+    mark_loops(job.found, fn);
     *out_change = change_of(job.found, fn);
     return BERTH_OK;
 }

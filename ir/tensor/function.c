@@ -100,6 +100,10 @@ berth_var berth_tfn_var(berth_tfn *fn, const char *name) {
     return berth_tfn_let_var(fn, name, BERTH_DTYPE_I64, 1, true);
 }
 
+bool berth_tfn_loop_varies(const berth_tfn *fn, berth_var loop) {
+    return fn->any_size && !fn->vars.data[loop].keeps_extent;
+}
+
 // ---- expressions --------------------------------------------------------------------------------
 
 static uint32_t deeper(const berth_tfn *fn, uint32_t depth, berth_expr operand) {

@@ -194,6 +194,8 @@ typedef struct berth_var_info {
     berth_dtype dtype;  // I64 with is_index for loops
     bool is_index;
     uint16_t lanes;
+    bool
+        keeps_extent;  // with berth_tfn.any_size: the loop over it has as many iterations for all sizes
 } berth_var_info;
 
 typedef struct berth_tfn {
@@ -210,7 +212,7 @@ typedef struct berth_tfn {
     double flops;  // estimate for one call
     // Schedules take forms that many sizes share rather than the best one for these sizes
     // (compiler/kernels/generic_kernels.h); not part of the text and JSON forms.
-    bool any_size;
+    bool any_size;  // berth_tfn_loop_varies says of which loops
     // Of any_size: only outermost loops change, so that the best tiles serve all sizes.
     bool same_tiles;
     // While it is scheduled: results of the product of which this is a part (BERTH_ATTR_WHOLE_RESULTS); 0 = it is whole.
@@ -237,6 +239,8 @@ berth_buf berth_tfn_buffer(berth_tfn *fn, const char *name, berth_dtype dtype, i
 // As it is; a parameter is not counted (readers; others use the functions above).
 berth_buf berth_tfn_add_buf(berth_tfn *fn, berth_buf_info info);
 berth_var berth_tfn_var(berth_tfn *fn, const char *name);  // a loop variable (index)
+// Whether the schedule serves many sizes, for which the loop over the variable has different extents.
+bool berth_tfn_loop_varies(const berth_tfn *fn, berth_var loop);
 
 // Expressions may nest this deep, so that what walks over them can recurse: lowering, the readers
 // and the verifier refuse more.

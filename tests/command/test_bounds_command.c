@@ -213,6 +213,63 @@ Test(bounds_command, a_built_program_says_its_bounds) {
     unlink(file);
 }
 
+// ---- kernels for all sizes ----------------------------------------------------------------------
+
+typedef struct sources {
+    int kernels;
+    int sums;       // that the largest register tile has
+    int divisions;  // of a group's number, to find where it is
+} sources;
+
+static sources sources_of(const char *model, const char *options) {
+    char file[] = "/tmp/berth-tiles-XXXXXX", folder[32], command[512], line[4096];
+    sources found = {0};
+    close(mkstemp(file));
+    snprintf(folder, sizeof(folder), "%s.d", file);
+    snprintf(command, sizeof(command),
+             "build %s --target \"cpu -arch=x86_64 -vector_bits=512 "
+             "-features=avx2,fma,avx512f,avx512bw,avx512dq,avx512vl\" --keep-source %s -o %s",
+             model, options, file);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    snprintf(command, sizeof(command), "inspect %s --extract %s", file, folder);
+    cr_assert_eq(berth_run(command)->exit_status, 0);
+    snprintf(command, sizeof(command), "find %s -name '*.c' | xargs cat; rm -r %s %s", folder,
+             folder, file);
+    FILE *text = popen(command, "r");
+    while (fgets(line, sizeof(line), text)) {
+        int sums = 0;
+        const char *at = strstr(line, "berth_f32x16 b");
+        found.kernels += strstr(line, "_0(void *const *buffers") && strchr(line, ';');
+        found.divisions += strstr(line, "= group / ") || strstr(line, "= group % ");
+        if (at && sscanf(at, "berth_f32x16 b%*d[%d]", &sums) == 1 && sums > found.sums)
+            found.sums = sums;
+    }
+    cr_assert_eq(pclose(text), 0);
+    return found;
+}
+
+// Of a batch the images are alike, so that the tile that is best for one serves any number of them; where the rows of the
+// product themselves change, tiles are of a form for all sizes. No kernel with sizes as arguments divides by them for each
+// group.
+Test(bounds_command, images_keep_the_tile_of_one_batch) {
+    char file[] = "/tmp/berth-batch-XXXXXX";
+    close(mkstemp(file));
+    write_text(file, "module \"m\"\ngraph @main(%x: f32[N,2,R,32], %w: f32[32,64]) {\n"
+                     "  %y = matmul(%x, %w)\n  return %y\n}\n");
+    const sources one = sources_of(file, "--dim N=3 --dim R=13");
+    cr_assert_gt(one.sums, 0);
+    cr_expect_gt(one.divisions, 0);
+    const sources batches = sources_of(file, "--dim N=2..4 --dim R=13");
+    cr_expect_eq(batches.sums, one.sums);
+    cr_expect_eq(batches.kernels, 1, "one for all");
+    cr_expect_eq(batches.divisions, 0);
+    const sources rows = sources_of(file, "--dim N=3 --dim R=13..15");
+    cr_expect_neq(rows.sums, one.sums);
+    cr_expect_eq(rows.divisions, 0);
+    unlink(file);
+}
+
 // ---- modules ------------------------------------------------------------------------------------
 
 #define OPEN_MODULE                                                                                \

@@ -94,8 +94,17 @@ static int functions_of_results(const berth_tfn *fn, berth_stmt id, berth_buf re
     return node->kind == BERTH_STMT_FOR ? functions_of_results(fn, node->body, result) : count;
 }
 
-static void check(const form *f, int width, const char *target, bool kept) {
+// Of the row's loops, which are the innermost; for a schedule that serves many sizes.
+static void vary(berth_tfn *fn, bool row_varies) {
+    fn->any_size = true;
+    for (uint32_t v = 0; v < fn->vars.count; ++v) fn->vars.data[v].keeps_extent = !row_varies;
+}
+
+enum sizes { ONE_SIZE, ROW_VARIES, ROW_KEEPS };
+
+static void check_of(const form *f, int width, const char *target, bool kept, enum sizes sizes) {
     bench_case c = build(f, width);
+    if (sizes != ONE_SIZE) vary(c.fn, sizes == ROW_VARIES);
     int64_t elements = (int64_t)rows * width;
     support_fill(&c, 5);
     berth_status status = support_interpret(&c);
@@ -117,11 +126,22 @@ static void check(const form *f, int width, const char *target, bool kept) {
     support_case_destroy(&c);
 }
 
+static void check(const form *f, int width, const char *target, bool kept) {
+    check_of(f, width, target, kept, ONE_SIZE);
+}
+
 Test(keep, functions_of_a_row) {
     static const int widths[] = {1500, 40, 67};
     for (int f = 0; f < form_count; ++f)
         for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); ++w)
             check(&forms[f], widths[w], "cpu", forms[f].kept);
+}
+
+// A row's place in memory is as large as the row, so that of many sizes only what is the same for all is kept.
+Test(keep, rows_of_many_sizes) {
+    check_of(&forms[0], 40, "cpu", true, ROW_KEEPS);
+    check_of(&forms[0], 67, "cpu", true, ROW_KEEPS);
+    check_of(&forms[0], 67, "cpu", false, ROW_VARIES);
 }
 
 // A row that would not stay in the cache is computed again.

@@ -39,7 +39,7 @@ static void check_case(bench_case *c, const char *target_text, const char *what)
     cr_expect(difference < TOLERANCE, "%s: scheduled C differs by %g", what, difference);
 }
 
-// Forms that many sizes share: rows one by one after whole tiles, with 1, several and no rows left.
+// Forms that many sizes share: rows in small tiles and one by one after whole ones, with none, some of either and both.
 static void check_any_size(bench_case *c, const char *target_text, const char *what) {
     c->fn->any_size = true;
     check_case(c, target_text, what);
@@ -71,10 +71,12 @@ ParameterizedTest(int *index, policy_cpu, matmul) {
 }
 
 // Sizes share a form where only numbers in it differ: as many statements and expressions.
-static uint32_t statements_of_matmul(const char *target, int64_t rows, bool any_size) {
+static uint32_t statements_of_matmul_of(const char *target, int64_t rows, bool any_size,
+                                        bool keeps_rows) {
     bench_case c = support_case_create();
     support_build_matmul(&c, rows, 40, 64, "Ba16b");
     c.fn->any_size = any_size;
+    for (uint32_t v = 0; v < c.fn->vars.count; ++v) c.fn->vars.data[v].keeps_extent = keeps_rows;
     cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, target)));
     const uint32_t *map = berth_tfn_compact(c.fn);
     cr_assert_not_null(map);
@@ -85,6 +87,10 @@ static uint32_t statements_of_matmul(const char *target, int64_t rows, bool any_
     for (size_t i = 0; i < text.length; ++i) count += text.data[i] == '=' || text.data[i] == '{';
     support_case_destroy(&c);
     return count;
+}
+
+static uint32_t statements_of_matmul(const char *target, int64_t rows, bool any_size) {
+    return statements_of_matmul_of(target, rows, any_size, false);
 }
 
 // What a loop is printed as: "parallel %p in 288", or another kind.
@@ -143,14 +149,26 @@ Test(policy_cpu, many_sizes_share_a_form) {
     }
 }
 
+// Rows whose number is the same for all sizes are in the tiles of one size: 27 in two of 14 and 13.
+Test(policy_cpu, what_keeps_its_extent_is_tiled_as_for_one_size) {
+    static const char machine[] =
+        "cpu -arch=x86_64 -vector_bits=512 -features=avx2,fma,avx512f,avx512bw,avx512dq,avx512vl";
+    for (int64_t rows = 27; rows < 30; ++rows) {
+        const uint32_t one = statements_of_matmul(machine, rows, false);
+        cr_expect_eq(statements_of_matmul_of(machine, rows, true, true), one, "%d rows", (int)rows);
+        if (rows % 14)
+            cr_expect_neq(statements_of_matmul(machine, rows, true), one, "%d rows", (int)rows);
+    }
+}
+
 ParameterizedTestParameters(policy_cpu, any_size) {
-    static int indices[6];
-    for (int i = 0; i < 6; ++i) indices[i] = i;
-    return cr_make_param_array(int, indices, 6);
+    static int indices[10];
+    for (int i = 0; i < 10; ++i) indices[i] = i;
+    return cr_make_param_array(int, indices, 10);
 }
 
 ParameterizedTest(int *index, policy_cpu, any_size) {
-    static const int64_t rows[] = {8, 9, 16, 23, 31, 200};
+    static const int64_t rows[] = {8, 9, 11, 14, 16, 18, 23, 27, 31, 200};
     for (int t = 0; t < target_count; ++t)
         for (int packed = 0; packed < 2; ++packed) {
             bench_case c = support_case_create();

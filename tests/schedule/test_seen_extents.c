@@ -8,6 +8,7 @@
 typedef struct seen_case {
     berth_seen_extents *seen;
     bench_case c;  // whose arena has it
+    int varying;   // loops of the function that was noted last that do not keep their extent
 } seen_case;
 
 static berth_status make(void *user) {
@@ -35,6 +36,11 @@ static berth_seen_change note_images(seen_case *s, const char *name, int n, int 
         n, h, w, n, h, w, batch, h, w, n > 1 ? "%n" : "0", n > 1 ? "%n" : "0", n > 1 ? "}" : "");
     bench_case f = support_case_parse(text);
     cr_assert_null(berth_seen_extents_note(s->seen, 0, name, f.fn, &change));
+    f.fn->any_size = true;
+    s->varying = 0;
+    for (berth_stmt id = 1; id < f.fn->stmts.count; ++id)
+        if (f.fn->stmts.data[id].kind == BERTH_STMT_FOR)
+            s->varying += berth_tfn_loop_varies(f.fn, f.fn->stmts.data[id].var);
     support_case_destroy(&f);
     return change;
 }
@@ -67,7 +73,9 @@ Test(seen_extents, what_changes_inside) {
     seen_case s = start();
     cr_expect_eq(note_images(&s, "a", 2, 14, 14), BERTH_SEEN_NOTHING);
     cr_expect_eq(note_images(&s, "a", 2, 14, 13), BERTH_SEEN_INNER);
+    cr_expect_eq(s.varying, 1, "its columns");
     cr_expect_eq(note_images(&s, "a", 3, 14, 14), BERTH_SEEN_INNER, "for all sizes");
+    cr_expect_eq(s.varying, 2, "and its images");
     cr_expect_eq(note_rows(&s, 4), BERTH_SEEN_NOTHING);
     cr_expect_eq(note_rows(&s, 5), BERTH_SEEN_INNER, "nothing but rows");
     support_case_destroy(&s.c);
