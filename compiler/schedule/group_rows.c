@@ -12,6 +12,8 @@
 #define WARP_ITEMS 32         // that put the last elements of a sum together at once
 #define MOST_GROUPS 65535     // along an axis: what every device takes
 #define ITEMS_FOR_A_UNIT 128  // work-items that keep a compute unit busy, about
+#define TERMS_IN_FLIGHT 8     // of a work-item: what printers unroll
+#define COLUMN_ITEMS 8        // that share the sum of a column, at least
 
 // acc = op(acc, term), over a loop.
 typedef struct group_sum {
@@ -442,13 +444,29 @@ static int64_t group_bytes(const group_plan *p, int64_t items) {
     return p->array_bytes + p->sum_bytes * items * p->columns;
 }
 
+static int64_t iterations(const berth_nest *nest) {
+    int64_t all = 1;
+    for (int i = 0; i < nest->count; ++i) all *= nest->loops[i].extent;
+    return all;
+}
+
+// Of columns that lie beside each other: more while the device has more work-items at once than there are, so that enough
+// loads are in flight for its memory's bandwidth (J. D. C. Little, "A proof for the queuing formula L = lambda W", 1961).
+static int64_t column_items(const group_plan *p, const berth_local_tile_limits *limits) {
+    int64_t items = COLUMN_ITEMS, wanted = limits->unit_items * limits->compute_units;
+    while (2 * items * p->columns <= limits->group_size && iterations(p->nest) * items < wanted &&
+           2 * items * TERMS_IN_FLIGHT <= p->longest)
+        items *= 2;
+    return items;
+}
+
 // Work-items that share a sum.
 static int64_t work_items(const group_plan *p, const berth_local_tile_limits *limits) {
     int64_t items = 1;
     int64_t most = p->longest >= 64 * MOST_ITEMS ? 4 * MOST_ITEMS : MOST_ITEMS;
     int64_t turns = p->has_own ? 1 : 8;  // of a work-item, at most where there are enough of these
     while (items < 32 || (items < most && items * turns < p->longest)) items *= 2;
-    if (p->columns > 1) items = 8;
+    if (p->columns > 1) items = column_items(p, limits);
     while (items * p->columns > limits->group_size && items > 1) items /= 2;
     while (items > 32 && group_bytes(p, items) > limits->local_memory_bytes) items /= 2;
     return items;
@@ -467,12 +485,15 @@ static int64_t wanted_columns(const group_plan *p, const berth_local_tile_limits
 // A work-item for each row has the device idle where rows are few, and reads far apart where rows lie
 // one after another.
 static bool pays(const group_plan *p, const berth_local_tile_limits *limits) {
-    int64_t rows = 1, units = limits->compute_units > 0 ? limits->compute_units : 16;
-    for (int i = 0; i < p->nest->count; ++i) rows *= p->nest->loops[i].extent;
+    int64_t rows = iterations(p->nest), unit_items = ITEMS_FOR_A_UNIT;
+    int64_t units = limits->compute_units > 0 ? limits->compute_units : 16;
     if (rows < p->fn->whole_results) rows = p->fn->whole_results;
     if (p->has_own && p->array_bytes > 0) return p->longest >= LEAST_SUM;
-    return p->has_sum && p->longest >= LEAST_SUM &&
-           (p->in_order || rows < units * ITEMS_FOR_A_UNIT);
+    // One for each column has too few loads in flight where a unit has room for more.
+    if (limits->unit_items && wanted_columns(p, limits) > 1 &&
+        p->longest >= COLUMN_ITEMS * TERMS_IN_FLIGHT * 4)
+        unit_items = limits->unit_items;
+    return p->has_sum && p->longest >= LEAST_SUM && (p->in_order || rows < units * unit_items);
 }
 
 // The body for column `column` of a group's `columns`: what lies after the last is computed for that one, and not stored.
@@ -512,12 +533,14 @@ static berth_stmt groups(group_plan *p, const berth_nest *nest, berth_stmt body)
     return berth_nest_emit(p->fn, &outer);
 }
 
-// Whether groups() has axes for the loops.
-static bool has_axes(const berth_nest *nest) {
+// Whether groups() has axes for the loops, of which the last goes by `columns`.
+static bool has_axes(const berth_nest *nest, int64_t columns) {
     int64_t outermost = 1;
     for (int i = 0; i < nest->count; ++i) {
-        if (nest->loops[i].extent <= 0 || nest->loops[i].extent > MOST_GROUPS) return false;
-        if (i <= nest->count - 3) outermost *= nest->loops[i].extent;
+        int64_t extent = nest->loops[i].extent;
+        if (i == nest->count - 1) extent = (extent + columns - 1) / columns;
+        if (extent <= 0 || extent > MOST_GROUPS) return false;
+        if (i <= nest->count - 3) outermost *= extent;
         if (outermost > MOST_GROUPS) return false;
     }
     return true;
@@ -533,11 +556,15 @@ berth_stmt berth_group_rows(berth_tfn *fn, const berth_nest *nest,
                     .across = true};
     p.is_scalar = berth_arena_new_array(fn->module->arena, bool, fn->bufs.count + 1);
     p.is_array = berth_arena_new_array(fn->module->arena, bool, fn->bufs.count + 1);
-    if (!has_axes(nest) || !berth_nest_is_independent(fn, nest) || !examine(&p, nest->body) ||
-        !pays(&p, limits))
+    if (!berth_nest_is_independent(fn, nest) || !examine(&p, nest->body) ||
+        !has_axes(nest, wanted_columns(&p, limits)) || !pays(&p, limits))
         return 0;
     p.columns = berth_decide(fn, BERTH_DECISION_GROUP_COLUMNS, wanted_columns(&p, limits), 1,
                              p.array_bytes > 0 ? 1 : limits->group_size, "columns of a group");
+    if (!has_axes(nest, p.columns)) {
+        berth_decision_wrong(fn, BERTH_DECISION_GROUP_COLUMNS, "an axis has fewer groups");
+        return 0;
+    }
     p.items = berth_decide(fn, BERTH_DECISION_GROUP_ROWS, work_items(&p, limits), 1,
                            limits->group_size / p.columns, "work-items that share a sum");
     if (p.items & (p.items - 1)) {

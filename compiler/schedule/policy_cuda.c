@@ -24,9 +24,11 @@ static berth_status apply(berth_tfn *fn, const berth_target *target) {
     // Of a multiprocessor with more than 48 KiB for a block: 1 KiB more than a block may have, of
     // which each takes that beside its own, and 65,536 registers (CUDA C++ Programming Guide,
     // "Technical Specifications per Compute Capability").
-    static const int64_t beside_a_block = 1 << 10, registers = 65536;
+    // It has up to 2048 threads at once (1536 on some), and what is in flight of its loads is theirs.
+    static const int64_t beside_a_block = 1 << 10, registers = 65536, threads = 2048;
     berth_local_tile_limits limits = berth_local_tile_limits_of(target);
     limits.target = target;
+    limits.unit_items = threads;
     int64_t declared = berth_target_declared_local_bytes(target);
     if (limits.local_memory_bytes > declared) {
         limits.most_memory_bytes = limits.local_memory_bytes;

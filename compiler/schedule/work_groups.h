@@ -29,8 +29,10 @@ typedef struct berth_local_tile_limits {
         unit_memory_bytes;  // that the groups of a compute unit have together, of most_memory_bytes
     int64_t unit_registers;  // and their registers of 32 bits
     int64_t compute_units;   // of the device; 0 = not known
-    int64_t copy_stages;     // tiles in turns, for copies that go on by themselves; 0 = it has none
-    bool one_by_one;         // work-items of a group run one after the other, on a core
+    int64_t
+        unit_items;  // work-items that a unit has at once, by which loads are in flight; 0 = not known
+    int64_t copy_stages;  // tiles in turns, for copies that go on by themselves; 0 = it has none
+    bool one_by_one;      // work-items of a group run one after the other, on a core
     const berth_target *target;  // whose intrinsics may be used; NULL = none
 } berth_local_tile_limits;
 

@@ -13,8 +13,9 @@ static const char *const targets[] = {
     "vulkan -max_group_size=128 -local_memory_bytes=16384",
     "vulkan -max_group_size=128 -local_memory_bytes=16384 -features=subgroup_arithmetic",
     "opencl -subgroup_size=1",  // processor cores: no groups
+    "cuda -arch=sm_90a -compute_units=16",
 };
-enum { TARGETS = 5, CORES = 4 };
+enum { TARGETS = 6, CORES = 4 };
 
 typedef struct row_case {
     const char *name;
@@ -100,6 +101,45 @@ static const row_case cases[] = {
                            " for %r in 50 { %acc[] = %acc[] + %row[%r] } %y[%i] = %acc[] } }"},
 };
 enum { CASES = sizeof(cases) / sizeof(*cases) };
+
+// Work-items of the whole function.
+static int64_t count_items(const berth_tfn *fn) {
+    int64_t items = 1, extent = 0;
+    for (uint32_t i = 1; i < fn->stmts.count; ++i) {
+        const berth_stmt_node *node = &fn->stmts.data[i];
+        if (node->kind == BERTH_STMT_FOR && node->loop_kind >= BERTH_LOOP_GROUP_X &&
+            berth_tfn_const_value(fn, node->value, &extent))
+            items *= extent;
+    }
+    return items;
+}
+
+// A row times a matrix on a GPU that has 2048 threads in each of 132 units: at least half of them are there, since each has
+// few loads in flight; but where groups are as large as they get, as many as these have.
+Test(group_rows, rows_fill_the_device) {
+    static const int64_t sizes[][2] = {
+        {4096, 4096}, {4096, 22016}, {11008, 4096}, {4096, 32000}, {4096, 128256}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
+        char text[512];
+        long long k = sizes[i][0], n = sizes[i][1];
+        snprintf(text, sizeof(text),
+                 "module \"m\" tensor @f(%%x: f16[%lld] in, %%w: f16[%lld,%lld] in, %%y: f16[%lld] "
+                 "out) {"
+                 " parallel %%j in %lld { register %%acc: f32[] %%acc[] = 0.0"
+                 " for %%k in %lld { %%acc[] = fma(f32(%%x[%%k]), f32(%%w[%%k, %%j]), %%acc[]) }"
+                 " %%y[%%j] = f16(%%acc[]) } }",
+                 k, k, n, n, n, k);
+        bench_case c = support_case_parse(text);
+        berth_status status = berth_schedule_apply(
+            c.fn, support_target(c.arena, "cuda -arch=sm_90a -compute_units=132"));
+        cr_assert(!status, "%s", berth_status_message(status));
+        int64_t most = n * 1024 / 32, half = 132 * 2048 / 2;  // groups of 32 columns
+        int64_t items = count_items(c.fn);
+        cr_expect_geq(items, most < half ? most : half, "%lld x %lld: %lld work-items", k, n,
+                      (long long)items);
+        support_case_destroy(&c);
+    }
+}
 
 ParameterizedTestParameters(group_rows, same_values) {
     static int numbers[CASES * TARGETS];
