@@ -355,7 +355,8 @@ berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
     berth_matrix_plan m;
     if (!berth_matrix__analyse(&m, fn, nest)) return 0;
     m.id = find_intrinsic(&m, limits->target);
-    if (m.id == BERTH_INTRINSIC_COUNT || m.p.rows.extent < 8 || m.p.columns.extent < 8 ||
+    // Two rows are worth a fragment of 16: what bounds so few is how their operands come, which is by copies here.
+    if (m.id == BERTH_INTRINSIC_COUNT || m.p.rows.extent < 2 || m.p.columns.extent < 2 ||
         m.p.sum.extent < m.terms / 2)
         return 0;
     berth_matrix__choose_copies(&m, &m.row_side);
