@@ -108,22 +108,23 @@ static berth_status scale_conv(berth_rewriter *r, berth_op_id id, berth_value_id
     return BERTH_OK;
 }
 
-static berth_value_id channel_constant(berth_rewriter *r, berth_op_id id, int rank,
-                                       int64_t channels, const double *values, berth_loc_id loc) {
+static berth_value_id channel_constant(berth_rewriter *r, berth_op_id id, const berth_type *like,
+                                       const double *values, berth_loc_id loc) {
     int64_t dims[BERTH_MAX_RANK];
-    for (int i = 0; i < rank - 1; ++i) dims[i] = i == 0 ? channels : 1;
-    berth_tensor tensor = berth_tensor_create(r->module->arena, BERTH_DTYPE_F32, rank - 1, dims);
+    int64_t channels = like->dims[1];
+    for (int i = 0; i < like->rank - 1; ++i) dims[i] = i == 0 ? channels : 1;
+    berth_tensor tensor = berth_tensor_create(r->module->arena, like->dtype, like->rank - 1, dims);
     for (int64_t c = 0; c < channels; ++c) berth_tensor_set_f64(&tensor, c, values[c]);
     return berth_rewriter_insert_constant(r, id, &tensor, loc);
 }
 
 static berth_status fold_batch_norm(berth_rewriter *r, berth_op_id id) {
     berth_op op = op_at(r, id);
-    const berth_type *type = type_of(r, op.outputs[0]);
-    if (type->dtype != BERTH_DTYPE_F32 || type->rank < 2 || berth_dim_is_symbol(type->dims[1]))
+    const berth_type type = *type_of(r, op.outputs[0]);
+    if ((type.dtype != BERTH_DTYPE_F32 && type.dtype != BERTH_DTYPE_F64) || type.rank < 2 ||
+        berth_dim_is_symbol(type.dims[1]))
         return BERTH_OK;
-    int rank = type->rank;
-    int64_t channels = type->dims[1];
+    int64_t channels = type.dims[1];
     const berth_tensor *params[4];
     for (int i = 0; i < 4; ++i) {
         params[i] = berth_rewriter_constant(r, op.inputs[i + 1]);
@@ -142,8 +143,8 @@ static berth_status fold_batch_norm(berth_rewriter *r, berth_op_id id) {
     if (berth_rewriter_resolve(r, op.outputs[0]) != op.outputs[0]) return BERTH_OK;
     berth_value_id product = BERTH_NONE;
     berth_value_id sum = BERTH_NONE;
-    berth_value_id factor = channel_constant(r, id, rank, channels, scale, op.loc);
-    berth_value_id offset = channel_constant(r, id, rank, channels, shift, op.loc);
+    berth_value_id factor = channel_constant(r, id, &type, scale, op.loc);
+    berth_value_id offset = channel_constant(r, id, &type, shift, op.loc);
     BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_MUL, (berth_value_id[]){op.inputs[0], factor},
                                     2, NULL, op.loc, &product));
     BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_ADD, (berth_value_id[]){product, offset}, 2,

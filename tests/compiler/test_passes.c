@@ -138,6 +138,33 @@ Test(passes, batch_norm_folds_into_convolution) {
     berth_arena_destroy(f.arena);
 }
 
+// Of f64, where there is no convolution to go into: a product and a sum with constants.
+Test(passes, batch_norm_of_f64_is_folded) {
+    fixture f = begin();
+    const int64_t dims[] = {1, 4, 3, 2};
+    int64_t channels = 4;
+    berth_type_id type = berth_type_tensor(f.module, BERTH_DTYPE_F64, 4, dims);
+    berth_value_id inputs[5] = {berth_graph_add_param(f.module, f.main, "x", type)};
+    for (int i = 1; i < 5; ++i) {
+        berth_tensor tensor = berth_tensor_create(f.arena, BERTH_DTYPE_F64, 1, &channels);
+        for (int64_t c = 0; c < channels; ++c)
+            berth_tensor_set_f64(&tensor, c, i == 4 ? 0.3 + (double)c : (double)(c * i) / 3 - 1);
+        inputs[i] = berth_graph_constant(f.module, f.main, 0, &tensor, 0);
+    }
+    berth_value_id y = op(&f, BERTH_OP_BATCH_NORMALIZATION, inputs, 5);
+    berth_graph_set_results(f.module, f.main, &y, 1);
+    berth_tensor x = berth_tensor_create(f.arena, BERTH_DTYPE_F64, 4, dims);
+    for (int64_t i = 0; i < 24; ++i) berth_tensor_set_f64(&x, i, (double)(i * 7 % 24) / 5 - 2);
+    berth_tensor before = run(&f, &x);
+    assert_ok(simplify_body(&f));
+    cr_assert_eq(count_kind(&f, BERTH_OP_BATCH_NORMALIZATION), 0);
+    berth_tensor after = run(&f, &x);
+    for (int64_t i = 0; i < 24; ++i)
+        cr_expect_float_eq(berth_tensor_get_f64(&after, i), berth_tensor_get_f64(&before, i),
+                           1e-14);
+    berth_arena_destroy(f.arena);
+}
+
 // Pinned to one device they become one operation, pinned to two they stay two.
 Test(passes, batch_norm_pinned_elsewhere_stays_apart) {
     for (uint32_t device = 0; device < 2; ++device) {
