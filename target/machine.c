@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__) && defined(__x86_64__)
+#include <sys/syscall.h>
+#endif
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -69,13 +72,30 @@ static bool has_word(const char *line, const char *word) {
     return false;
 }
 
+// Linux gives a process, and all of its threads, the registers of AMX when it asks for them
+// (Documentation/arch/x86/xstate.rst, "Dynamic features").
+static bool gives_tiles(void) {
+#if defined(__linux__) && defined(__x86_64__)
+    const int request_permission = 0x1023,
+              tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+    return false;
+#endif
+}
+
+static bool is_given(const char *feature) {
+    return strncmp(feature, "amx-", 4) != 0 || gives_tiles();
+}
+
 static void read_features(cpuinfo *info, const char *line, const feature_name *table) {
     uint32_t count = 0;
     while (table[count].name) count++;
     const char **found = berth_arena_new_array(info->arena, const char *, count + 1);
     berth_string_list list = {found, 0};
     for (uint32_t i = 0; i < count; ++i)
-        if (has_word(line, table[i].kernel) && !berth_target__list_has(list, table[i].name))
+        if (has_word(line, table[i].kernel) && !berth_target__list_has(list, table[i].name) &&
+            is_given(table[i].name))
             found[list.count++] = table[i].name;
     info->facts->features = list;
 }

@@ -4,6 +4,7 @@
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/c_moves.h"
 #include "compiler/codegen/c_preamble.h"
+#include "compiler/codegen/c_units.h"
 #include "compiler/codegen/template.h"
 #include "compiler/compile.h"
 #include "compiler/toolchain/toolchain.h"
@@ -68,6 +69,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     }
     const bool on = counts_on(p, grid_count);
     if (on) declare_grid(p, grid, grid_count, "", "begin");
+    if (berth_c_uses_unit(p->fn, p->nest)) berth_c_line(p, "berth_tiles_begin();");
     berth_c_line(p, "for (int64_t group = begin; group < end; ++group) {");
     p->depth = 2;
     if (!on) declare_grid(p, grid, grid_count, "const ", "group");
@@ -87,7 +89,10 @@ static void count_on(berth_c_printer *p) {
 
 static void close_kernel(berth_c_printer *p) {
     if (counts_on(p, p->grid_count)) count_on(p);
-    berth_strbuf_add(&p->out, "    }\n}\n\n");
+    berth_strbuf_add(&p->out, "    }\n");
+    p->depth = 1;
+    if (berth_c_uses_unit(p->fn, p->nest)) berth_c_line(p, "berth_tiles_end();");
+    berth_strbuf_add(&p->out, "}\n\n");
     p->depth = 0;
 }
 
@@ -132,6 +137,7 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
 static void declare_buffer(berth_c_printer *p, berth_buf buf, int64_t element_count,
                            int64_t scratch_offset) {
     const berth_buf_info *info = &p->fn->bufs.data[buf];
+    if (berth_c_is_unit_sum(info)) return;  // registers of their own
     const char *type = info->lanes > 1 ? berth_c_value_type(p, info->dtype, info->lanes)
                                        : berth_c_storage_type(p, info->dtype);
     if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
@@ -215,7 +221,9 @@ static const berth_c_language language = {
     .vector_literal = vector_literal,
     .vector_lane = vector_lane,
     .after_vector_let = after_vector_let,
+    .unit_store = berth_c_unit_store,
     .half_vectors = true,
+    .f64_vectors = true,
     .half_bits = true,
     .print_loop = berth_c_print_moves,
     .intrinsic_text = intrinsic_text,
@@ -239,7 +247,12 @@ static void add_vector_types(const berth_c_printer *p, berth_strbuf *out) {
     enum { most_lanes = 32 };
     for (uint32_t i = 0; i < p->vector_types.count; ++i) {
         uint32_t lanes = p->vector_types.data[i] & 0xffff;
-        bool narrow = berth_c_is_narrow((berth_dtype)(p->vector_types.data[i] >> 16));
+        berth_dtype dtype = (berth_dtype)(p->vector_types.data[i] >> 16);
+        bool narrow = berth_c_is_narrow(dtype);
+        if (dtype == BERTH_DTYPE_F64) {
+            add_instance(out, "BERTH_WIDE", lanes);
+            continue;
+        }
         if (!narrow || lanes <= most_lanes) add_instance(out, "BERTH_VECTORS", lanes);
         if (!narrow) continue;
         add_instance(out, "BERTH_NARROW_TYPES", lanes);

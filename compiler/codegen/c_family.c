@@ -59,7 +59,10 @@ const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype, int lanes)
     if (lanes == 1) return scalar;
     dtype = berth_c_compute_type(dtype);
     if (dtype == BERTH_DTYPE_BOOL) dtype = BERTH_DTYPE_I32;
-    if (dtype != BERTH_DTYPE_F32 && dtype != BERTH_DTYPE_I32 && !berth_c_is_narrow(dtype))
+    bool known_type = dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32 ||
+                      berth_c_is_narrow(dtype) ||
+                      (dtype == BERTH_DTYPE_F64 && p->language->f64_vectors);
+    if (!known_type)
         berth_c_fail(
             p, berth_status_make(BERTH_UNSUPPORTED, "vectors of %s", berth_dtype_name(dtype)));
     uint32_t key = (uint32_t)dtype << 16 | (uint32_t)lanes;
@@ -189,7 +192,9 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes
             print_stmt(p, p->fn->lists.data[node.first + i], scratch_bytes, stack_bytes);
         break;
     case BERTH_STMT_FOR: print_for(p, &node, scratch_bytes, stack_bytes); break;
-    case BERTH_STMT_STORE: berth_c_store(p, id); break;
+    case BERTH_STMT_STORE:
+        if (!p->language->unit_store || !p->language->unit_store(p, id)) berth_c_store(p, id);
+        break;
     case BERTH_STMT_LET: print_let(p, &node); break;
     case BERTH_STMT_IF: print_if(p, &node, scratch_bytes, stack_bytes); break;
     case BERTH_STMT_ALLOC: print_alloc(p, node.buf, scratch_bytes, stack_bytes); break;

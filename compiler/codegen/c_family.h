@@ -65,7 +65,10 @@ typedef struct berth_c_language {
     bool (*copy_async)(berth_c_printer *p, berth_stmt store);
     // (optional) Where an element offset of a buffer really lies. What lies beside each other within 16 bytes stays so.
     const char *(*place)(berth_c_printer *p, berth_buf buf, const char *offset);
+    // (optional) Prints a store to or from sums of a matrix unit; false: it is another one.
+    bool (*unit_store)(berth_c_printer *p, berth_stmt store);
     bool half_vectors;     // vector_load and vector_store convert f16 and bf16
+    bool f64_vectors;      // sums and products of f64, of register tiles
     bool half_bits;        // f16 and bf16 are stored as integers
     bool needs_alignment;  // they look at access_alignment
     const char *barrier;   // statement text; NULL = unsupported
@@ -115,6 +118,7 @@ struct berth_c_printer {
     bool intrinsics[BERTH_INTRINSIC_END];  // used
     bool *is_fragment;                     // by variable: a let printed by language->fragment
     bool copies_async;                     // the nest has such copies
+    berth_expr unit_holds[8];  // by register of a matrix unit: the operand in it, 0 = none
     bool *
         is_swizzled;  // by buffer: the nest's units read it where it lies; NULL = none (cuda_groups.h)
     berth_stmt nest;         // being printed

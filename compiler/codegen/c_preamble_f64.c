@@ -64,5 +64,10 @@ const char berth_c_preamble_f64[] =
     "    double y = n * 0.69314718036912382 - ((half - (s * (half + p * z) + n * 1.9082149292705877e-10)) - m);\n"
     "    y = x == 0.0 ? -BERTH_INF_F64 : y;\n"
     "    y = x < 0.0 ? BERTH_NAN_F64 : y;\n"
-    "    return ((x == BERTH_INF_F64) | (x != x)) ? x : y; }\n";
+    "    return ((x == BERTH_INF_F64) | (x != x)) ? x : y; }\n"
+    "/* What register tiles of f64 consist of. */\n"
+    "#define BERTH_WIDE(N) \\\n"
+    "typedef double berth_f64x##N __attribute__((vector_size(8 * N))); \\\n"
+    "typedef double berth_f64x##N##_u __attribute__((vector_size(8 * N), aligned(8), may_alias)); \\\n"
+    "BERTH_FN berth_f64x##N berth_fma_f64x##N(berth_f64x##N a, berth_f64x##N b, berth_f64x##N c) { return a * b + c; }\n";
 // clang-format on

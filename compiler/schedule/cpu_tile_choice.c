@@ -138,7 +138,8 @@ static bool loads_lanes(const berth_cpu_tile *p) {
         if (!linear && (block == 0 || block % p->lanes)) return false;
         any |= !linear || next;
         berth_dtype dtype = p->fn->bufs.data[p->loads.items.data[i].buf].dtype;
-        if (!berth_dtype_has_vectors(dtype) && berth_cpu_tile__is_vector(p, i)) return false;
+        bool has_vectors = berth_dtype_has_vectors(dtype) || dtype == BERTH_DTYPE_F64;
+        if (!has_vectors && berth_cpu_tile__is_vector(p, i)) return false;
     }
     return any;
 }

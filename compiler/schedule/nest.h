@@ -114,6 +114,12 @@ berth_expr berth_vectorize_expr(berth_tfn *fn, berth_expr id, berth_var var, uin
                                 berth_buf acc, berth_expr marker);
 berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var, uint16_t lanes,
                                  berth_buf acc, berth_expr marker);
+// The same with sums, differences and products of f64 in vectors, too: of register tiles on processor cores, whose
+// code generator has these and no more.
+berth_expr berth_vectorize_tile_expr(berth_tfn *fn, berth_expr id, berth_var var, uint16_t lanes,
+                                     berth_buf acc, berth_expr marker);
+berth_stmt berth_vectorize_tile_store(berth_tfn *fn, berth_stmt store, berth_var var,
+                                      uint16_t lanes, berth_buf acc, berth_expr marker);
 // Whether the loads of a value read next to each other in memory what iterations of `var` read one
 // after the other, or stay at one element. `ranges` must have `var`.
 bool berth_loads_are_contiguous(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,
@@ -141,5 +147,10 @@ BERTH_MUST_USE berth_status berth_schedule_register_tile(berth_tfn *fn, berth_ne
 BERTH_MUST_USE berth_status berth_schedule_intrinsic_tile(berth_tfn *fn, berth_nest *nest,
                                                           int tile_loops, berth_intrinsic id,
                                                           int64_t valid);
+// The same with an intrinsic of a matrix unit: a multiple of 16 rows, 16 lanes, and a sum whose last loops are of
+// 16 and of 4 terms. Sums start at 0 and go through memory into the epilogue.
+BERTH_MUST_USE berth_status berth_schedule_unit_tile(berth_tfn *fn, berth_nest *nest,
+                                                     int tile_loops, berth_intrinsic id,
+                                                     int64_t valid);
 
 #endif  // BERTH_COMPILER_SCHEDULE_NEST_H_

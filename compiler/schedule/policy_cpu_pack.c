@@ -22,6 +22,7 @@ typedef struct packing {
     berth_tfn *fn;
     berth_nest nest;
     berth_reduction reduction;
+    berth_dtype dtype;   // f32 or f64
     berth_expr operand;  // of acc + operand * other
     berth_expr other;
     bool is_window;   // some of the operand's elements are padding, by the lane
@@ -46,7 +47,10 @@ static bool find_operand(packing *p) {
     const berth_expr_node update = p->fn->exprs.data[p->reduction.update];
     const berth_expr sides[2] = {update.a, update.b};
     berth_var lane = p->nest.loops[p->nest.count - 1].var;
-    if (update.kind != BERTH_EXPR_FMA || update.dtype != BERTH_DTYPE_F32) return false;
+    p->dtype = (berth_dtype)update.dtype;
+    if (update.kind != BERTH_EXPR_FMA ||
+        (p->dtype != BERTH_DTYPE_F32 && p->dtype != BERTH_DTYPE_F64))
+        return false;
     for (int i = 0; i < 2 && !p->operand; ++i) {
         if (!berth_tfn_uses_var(p->fn, sides[i], lane) ||
             berth_tfn_uses_var(p->fn, sides[1 - i], lane))
@@ -60,7 +64,7 @@ static bool find_operand(packing *p) {
 }
 
 static bool has_room(const packing *p) {
-    int64_t bytes = (int64_t)sizeof(float);
+    int64_t bytes = (int64_t)berth_dtype_size_bytes(p->dtype);
     for (int i = 0; i < p->copy.count; ++i) {
         int64_t extent = p->copy.loops[i].extent;
         if (extent <= 0 || bytes > most_window_bytes / extent) return false;
@@ -101,7 +105,7 @@ static berth_buf build(packing *p) {
     for (int i = 0; i < p->copy.count; ++i) dims[i] = p->copy.loops[i].extent;
     dims[p->copy.count - 1] = p->width;
     berth_buf buf =
-        berth_tfn_buffer(fn, "packed", BERTH_DTYPE_F32, p->copy.count, dims, BERTH_SCOPE_WORKSPACE);
+        berth_tfn_buffer(fn, "packed", p->dtype, p->copy.count, dims, BERTH_SCOPE_WORKSPACE);
     p->copy.body = 0;
     berth_expr value = p->operand;
     for (int i = 0; i < p->copy.count; ++i) {
@@ -130,14 +134,18 @@ static berth_stmt as_nest(berth_tfn *fn, berth_stmt id) {
                          BERTH_LOOP_PARALLEL, id);
 }
 
-// Floats after which addresses share the sets of the first-level cache.
-enum { same_sets = 1024 };
+// After which addresses share the sets of the first-level cache.
+enum { same_sets_bytes = 4096 };
+
+static int64_t lanes_of(const packing *p, const berth_cpu_facts *facts) {
+    return p->dtype == BERTH_DTYPE_F64 ? facts->lanes / 2 : facts->lanes;
+}
 
 // Columns of rows that end with a vector; *out_saved: vectors that a use of such a row saves, of the
 // pieces that its end is made of otherwise.
 static int64_t padded_width(const packing *p, const berth_cpu_facts *facts, int64_t *out_saved) {
     int64_t extent = p->width;
-    int64_t lanes = facts->lanes;
+    int64_t lanes = lanes_of(p, facts);
     while (lanes > BERTH_CPU_LEAST_LANES && extent <= lanes / 2) lanes /= 2;
     int64_t rest = extent % lanes;
     int64_t piece = extent < BERTH_CPU_LEAST_LANES ? 1 : lanes;
@@ -146,7 +154,8 @@ static int64_t padded_width(const packing *p, const berth_cpu_facts *facts, int6
     while (rest % piece) piece /= 2;
     *out_saved = rest / piece - 1;
     int64_t width = (extent / lanes + 1) * lanes;
-    return width % same_sets == 0 ? width + lanes : width;
+    int64_t row_bytes = width * (int64_t)berth_dtype_size_bytes(p->dtype);
+    return row_bytes % same_sets_bytes == 0 ? width + lanes : width;
 }
 
 // Zeros behind the rows of the copy, up to the width of its buffer.
@@ -162,7 +171,7 @@ static berth_stmt zeros_after(const packing *p, berth_buf buf, const berth_cpu_f
     zeros.loops[last].extent = p->width - p->copy.loops[last].extent;
     at[last] = berth_tfn_binary(fn, BERTH_BINARY_ADD, at[last],
                                 berth_tfn_index(fn, p->copy.loops[last].extent));
-    zeros.body = berth_tfn_store(fn, buf, at, zeros.count, berth_tfn_float(fn, BERTH_DTYPE_F32, 0));
+    zeros.body = berth_tfn_store(fn, buf, at, zeros.count, berth_tfn_float(fn, p->dtype, 0));
     return berth_cpu__flat_loops(fn, &zeros, facts);
 }
 
@@ -232,7 +241,8 @@ berth_stmt berth_cpu__pad_operand(berth_tfn *fn, const berth_nest *nest,
     if (!find_operand(&p) || !ends_within(&p) || !choose_copy(&p, &uses)) return 0;
     int64_t saved = 0;
     int64_t width = padded_width(&p, facts, &saved);
-    int64_t vectors = (width + facts->lanes - 1) / facts->lanes;
+    int64_t lanes = lanes_of(&p, facts);
+    int64_t vectors = (width + lanes - 1) / lanes;
     if (saved == 0 || uses * saved < least_saved * vectors) return 0;
     return build_steps(&p, width, facts);
 }

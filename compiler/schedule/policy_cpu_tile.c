@@ -3,6 +3,16 @@
 
 #include "compiler/schedule/cpu_tile.h"
 
+enum { least_f64_lanes = 4 };
+
+// Of a matrix unit: its tiles, and how many rows of them the sums of one register tile have.
+enum { unit_rows = 16, unit_depth = 16, most_unit_tiles = 2 };
+
+static bool in_unit(const berth_cpu_tile *p) {
+    return p->intrinsic != BERTH_INTRINSIC_COUNT &&
+           berth_intrinsic_is_of_unit(berth_intrinsic_get(p->intrinsic));
+}
+
 // ---- building
 // -------------------------------------------------------------------------------------------------------
 
@@ -10,10 +20,16 @@
 // columns).
 static berth_stmt tile_body(berth_cpu_tile *p, berth_nest nest, int tile_loops, int64_t valid) {
     uint16_t lanes = (uint16_t)nest.loops[nest.count - 1].extent;
-    berth_status status =
-        p->intrinsic == BERTH_INTRINSIC_COUNT
-            ? berth_schedule_register_tile(p->fn, &nest, tile_loops, lanes, valid)
-            : berth_schedule_intrinsic_tile(p->fn, &nest, tile_loops, p->intrinsic, valid);
+    berth_status status = BERTH_OK;
+    if (p->intrinsic == BERTH_INTRINSIC_COUNT)
+        status = berth_schedule_register_tile(p->fn, &nest, tile_loops, lanes, valid);
+    else if (!in_unit(p))
+        status = berth_schedule_intrinsic_tile(p->fn, &nest, tile_loops, p->intrinsic, valid);
+    else if (nest.loops[nest.count - tile_loops].extent % unit_rows == 0)
+        status = berth_schedule_unit_tile(p->fn, &nest, tile_loops, p->intrinsic, valid);
+    else  // rows that are no whole tile
+        status = berth_schedule_intrinsic_tile(p->fn, &nest, tile_loops,
+                                               BERTH_INTRINSIC_DOT_U8I8_X16, valid);
     if (status) {
         berth_decisions_refuse(p->fn, status);
         return 0;
@@ -284,6 +300,62 @@ static bool split_some_depth(berth_cpu_tile *p, int64_t depth) {
     return false;
 }
 
+// 16 times the terms of a dot product before its last ones.
+static bool split_unit_depth(berth_cpu_tile *p) {
+    berth_nest *loops = &p->reduction.loops;
+    int at = loops->count - 2;
+    if (at < 0 || loops->loops[at].extent % unit_depth) return false;
+    if (loops->loops[at].extent > unit_depth) {
+        berth_status status = berth_schedule_split(p->fn, loops, at, unit_depth);
+        if (status) {
+            berth_decisions_refuse(p->fn, status);
+            return false;
+        }
+    }
+    p->reduction.update = p->fn->stmts.data[loops->body].value;
+    berth_cpu_tile__collect(p);
+    return true;
+}
+
+// Whether an operand is the same in all lanes: a product. Sums of f64 alone are faster in plain lines.
+static bool shares_an_operand(const berth_cpu_tile *p) {
+    for (uint32_t i = 0; i < p->loads.items.count; ++i)
+        if (!berth_cpu_tile__is_vector(p, i)) return true;
+    return false;
+}
+
+// Two tiles of rows by two of columns, for a sum in whole tiles of weights that lie in the order of a tile:
+// [columns / 16][terms / 4][16][4]. Rows that no tile of 32 has are in one of 16, or outside the unit.
+static bool choose_unit_tiles(berth_cpu_tile *p) {
+    berth_nest *loops = &p->reduction.loops;
+    int depth = loops->count - 2;
+    bool linear[3] = {false};
+    if (p->lanes != unit_rows || p->col >= 0 || p->row < 0 || loops->count < 2 ||
+        p->nest.loops[p->row].extent < unit_rows || p->loads.items.count != 2 ||
+        loops->loops[depth].extent != unit_depth)
+        return false;
+    int64_t columns = p->nest.loops[p->vec].extent;
+    if (!berth_cpu_tile__rest_is_padded(p, columns)) return false;
+    for (uint32_t i = 0; i < 2; ++i) {
+        const berth_linear *at = &p->loads.items.data[i].at;
+        bool weights = berth_cpu_tile__is_vector(p, i);
+        int64_t by_term = berth_linear_stride(p->fn, at, loops->loops[depth].var, &linear[0]);
+        int64_t by_last = berth_linear_stride(p->fn, at, loops->loops[depth + 1].var, &linear[1]);
+        (void)berth_linear_stride(p->fn, at, p->nest.loops[p->row].var, &linear[2]);
+        if (!linear[0] || !linear[1] || !linear[2] || by_last != 1 ||
+            by_term != (weights ? 4 * unit_rows : 4))
+            return false;
+    }
+    int64_t rows = p->nest.loops[p->row].extent;
+    int64_t wanted = rows % (2 * unit_rows) < unit_rows ? 2 : 1;
+    int64_t most = berth_cpu_tile__ceil_div(columns, unit_rows);
+    if (rows < 2 * unit_rows) wanted = 1;
+    if (most > most_unit_tiles) most = most_unit_tiles;
+    p->columns = berth_decide(p->fn, BERTH_DECISION_COLUMNS, most, 1, most, "tiles of the unit");
+    p->rows = unit_rows * wanted;
+    return true;
+}
+
 // The nest with one instruction, or with none; 0 = it has no such form.
 static berth_stmt tile_with(berth_cpu_tile p, berth_intrinsic intrinsic) {
     bool dot = intrinsic != BERTH_INTRINSIC_COUNT;
@@ -294,13 +366,19 @@ static berth_stmt tile_with(berth_cpu_tile p, berth_intrinsic intrinsic) {
     berth_cpu_tile__collect(&p);
     berth_cpu_tile__split_reduction(&p);
     if (dot && !split_some_depth(&p, berth_intrinsic_depth(intrinsic))) return 0;
+    if (in_unit(&p) && !split_unit_depth(&p)) return 0;
     p.nest.body = berth_reduction_emit(p.fn, &p.reduction);
     berth_cpu_tile__collect(&p);
-    if (!berth_cpu_tile__choose_loops(&p)) return 0;
-    if (dot && p.lanes != berth_intrinsic_get(intrinsic)->operands[0].lanes) return 0;
-    berth_cpu_tile__choose_sizes(&p);
+    bool is_f64 = p.fn->bufs.data[p.reduction.acc].dtype == BERTH_DTYPE_F64;
+    if (!berth_cpu_tile__choose_loops(&p) || (is_f64 && !shares_an_operand(&p))) return 0;
+    if (in_unit(&p)) {
+        if (!choose_unit_tiles(&p)) return 0;
+    } else {
+        if (dot && p.lanes != berth_intrinsic_get(intrinsic)->operands[0].lanes) return 0;
+        berth_cpu_tile__choose_sizes(&p);
+    }
     berth_cpu_tile with_panel = p;
-    berth_cpu_tile__choose_groups(&with_panel, !dot);
+    berth_cpu_tile__choose_groups(&with_panel, !dot && !is_f64);  // panels are of f32
     if (berth_decisions_explain(p.fn)) berth_cpu_tile__explain(&with_panel);
     if (!with_panel.uses_panel) return build(&with_panel);
     berth_stmt tiles = build_with_panel(&with_panel);
@@ -316,6 +394,12 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
     berth_dtype dtype = fn->bufs.data[p.reduction.acc].dtype;
     bool in_registers = dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32 ||
                         dtype == BERTH_DTYPE_I8 || dtype == BERTH_DTYPE_U8;
+    berth_cpu_facts of_f64 = *facts;
+    of_f64.lanes = facts->lanes / 2;
+    if (dtype == BERTH_DTYPE_F64 && of_f64.lanes >= least_f64_lanes) {
+        in_registers = true;
+        p.facts = &of_f64;
+    }
     if (!in_registers || p.reduction.epilogue_count == 0) return 0;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
@@ -324,7 +408,9 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
     for (int i = 0; has_intrinsics && i < BERTH_INTRINSIC_COUNT; ++i) {
         if (berth_decision_given(fn, BERTH_DECISION_INTRINSIC, i) != i ||
             berth_intrinsic_get((berth_intrinsic)i)->operands[0].dtype != dtype ||
-            !berth_intrinsic_serves((berth_intrinsic)i, facts->target))
+            !berth_intrinsic_serves((berth_intrinsic)i, facts->target) ||
+            (berth_intrinsic_is_of_unit(berth_intrinsic_get((berth_intrinsic)i)) &&
+             (facts->any_size || fn->same_tiles || facts->lanes != unit_rows)))
             continue;
         berth_stmt tiles = tile_with(p, (berth_intrinsic)i);
         if (tiles) return tiles;

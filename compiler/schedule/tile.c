@@ -66,7 +66,7 @@ static berth_expr replace_acc(berth_tfn *fn, berth_expr load, void *user) {
 static berth_expr widen(tiler *t, berth_expr id) {
     if (t->lanes == 1) return berth_replace_loads(t->fn, id, replace_acc, t);
     berth_expr marker = berth_tfn_var_ref(t->fn, t->marker);
-    return berth_vectorize_expr(t->fn, id, t->lane.var, t->lanes, t->reduction.acc, marker);
+    return berth_vectorize_tile_expr(t->fn, id, t->lane.var, t->lanes, t->reduction.acc, marker);
 }
 
 // ---- update
@@ -149,8 +149,8 @@ static bool emit_vector_epilogue(tiler *t) {
     berth_expr marker = berth_tfn_var_ref(fn, t->marker);
     for (int i = 0; i < t->reduction.epilogue_count; ++i) {
         if (!stores_evenly(t, &ranges, t->reduction.epilogue[i])) return false;
-        stores[i] = berth_vectorize_store(fn, t->reduction.epilogue[i], t->lane.var, t->lanes,
-                                          t->reduction.acc, marker);
+        stores[i] = berth_vectorize_tile_store(fn, t->reduction.epilogue[i], t->lane.var, t->lanes,
+                                               t->reduction.acc, marker);
         if (!stores[i]) return false;
     }
     for (int64_t r = 0; r < t->row.extent; ++r)
@@ -184,11 +184,22 @@ typedef struct epilogue {
     uint32_t count;
 } epilogue;
 
+static bool in_unit(const tiler *t) {
+    return t->intrinsic != BERTH_INTRINSIC_COUNT &&
+           berth_intrinsic_is_of_unit(berth_intrinsic_get(t->intrinsic));
+}
+
+static void emit_unit_spill(epilogue *e);
+
 static void emit_spill(epilogue *e) {
     tiler *t = e->t;
     berth_tfn *fn = t->fn;
     int64_t columns = t->column.extent * t->lanes;
     emit(t, berth_tfn_alloc(fn, e->s.buf));
+    if (in_unit(t)) {
+        emit_unit_spill(e);
+        return;
+    }
     for (int64_t r = 0; r < t->row.extent; ++r)
         for (int64_t c = 0; c < t->column.extent; ++c) {
             berth_expr at = berth_tfn_index(fn, r * columns + c * t->lanes);
@@ -236,8 +247,8 @@ static bool emit_piece(epilogue *e, int64_t at, uint16_t width) {
     for (int i = 0; i < t->reduction.epilogue_count; ++i) {
         berth_stmt store = epilogue_store(e, i, column, lane);
         if (!berth_store_is_contiguous(fn, &ranges, store, piece)) return false;
-        store = berth_vectorize_store(fn, store, piece, width, t->reduction.acc,
-                                      berth_tfn_var_ref(fn, acc));
+        store = berth_vectorize_tile_store(fn, store, piece, width, t->reduction.acc,
+                                           berth_tfn_var_ref(fn, acc));
         if (!store) return false;
         stores[i] = berth_replace_var_stmt(fn, store, acc, sums);
     }
@@ -249,7 +260,7 @@ static bool emit_piece(epilogue *e, int64_t at, uint16_t width) {
 static int64_t emit_pieces(epilogue *e, int64_t valid) {
     tiler *t = e->t;
     int64_t at = 0;
-    if (t->fn->bufs.data[t->acc].dtype != BERTH_DTYPE_F32) return 0;
+    if (!berth_dtype_is_float(t->fn->bufs.data[t->acc].dtype) && !in_unit(t)) return 0;
     while (at < valid) {
         int64_t left = t->lanes - at % t->lanes;
         int64_t width = t->lanes;
@@ -305,6 +316,121 @@ static void emit_spilled_epilogue(tiler *t, int64_t valid) {
                       : reached == valid ? parts[0]
                                          : berth_tfn_seq(fn, parts, 2);
     emit(t, berth_tfn_for(fn, row, berth_tfn_index(fn, t->row.extent), BERTH_LOOP_SERIAL, body));
+}
+
+// ---- matrix units -------------------------------------------------------------------------------
+
+// Sums of 16 x 16 results each, [row / 16 * columns + column]. The sum's last two loops, of 16 and of 4 terms,
+// go into the instruction.
+enum { unit_rows = 16, unit_lanes = 256, unit_operand_lanes = 1024 };
+
+// lane / by % extent
+static berth_expr digit(berth_tfn *fn, uint16_t lanes, int64_t by, int64_t extent) {
+    berth_expr at = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), lanes);
+    if (by > 1) at = berth_tfn_binary(fn, BERTH_BINARY_DIV, at, berth_tfn_index(fn, by));
+    if (by * extent < lanes)
+        at = berth_tfn_binary(fn, BERTH_BINARY_MOD, at, berth_tfn_index(fn, extent));
+    return at;
+}
+
+// The 16 x 64 activations of rows from `row` on; the 64 x 16 weights of a column of vectors.
+static berth_expr unit_operand(tiler *t, berth_expr load, const berth_nest *depth, int64_t row,
+                               int64_t column, bool weights) {
+    berth_tfn *fn = t->fn;
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count + 1);
+    map[depth->loops[0].var] = digit(fn, unit_operand_lanes, weights ? 64 : 4, 16);
+    map[depth->loops[1].var] = digit(fn, unit_operand_lanes, 1, 4);
+    if (weights) map[t->lane.var] = digit(fn, unit_operand_lanes, 4, 16);
+    if (weights && t->has_column) map[t->column.var] = berth_tfn_index(fn, column);
+    if (!weights)
+        map[t->row.var] = berth_tfn_binary(fn, BERTH_BINARY_ADD, berth_tfn_index(fn, row),
+                                           digit(fn, unit_operand_lanes, 64, 16));
+    return berth_tfn_substitute(fn, load, map, fn->vars.count);
+}
+
+// The activations and the weights of acc + i32(x) * i32(w); false: the update is something else.
+static bool find_unit_operands(const tiler *t, berth_expr *out_x, berth_expr *out_w) {
+    const berth_tfn *fn = t->fn;
+    const berth_expr_node sum = fn->exprs.data[t->reduction.update];
+    if (sum.kind != BERTH_EXPR_BINARY || sum.op != BERTH_BINARY_ADD) return false;
+    bool first = fn->exprs.data[sum.a].kind == BERTH_EXPR_LOAD;
+    const berth_expr_node acc = fn->exprs.data[first ? sum.a : sum.b];
+    const berth_expr_node product = fn->exprs.data[first ? sum.b : sum.a];
+    if (acc.kind != BERTH_EXPR_LOAD || acc.load.buf != t->reduction.acc ||
+        product.kind != BERTH_EXPR_BINARY || product.op != BERTH_BINARY_MUL)
+        return false;
+    *out_x = *out_w = 0;
+    const berth_expr sides[2] = {product.a, product.b};
+    for (int i = 0; i < 2; ++i) {
+        const berth_expr_node cast = fn->exprs.data[sides[i]];
+        const berth_expr_node load = fn->exprs.data[cast.a];
+        if (cast.kind != BERTH_EXPR_CAST || load.kind != BERTH_EXPR_LOAD) return false;
+        bool moves = berth_tfn_uses_var(fn, cast.a, t->lane.var);
+        if (moves && load.dtype == BERTH_DTYPE_I8 && !berth_tfn_uses_var(fn, cast.a, t->row.var))
+            *out_w = cast.a;
+        if (!moves && load.dtype == BERTH_DTYPE_U8 && berth_tfn_uses_var(fn, cast.a, t->row.var))
+            *out_x = cast.a;
+    }
+    return *out_x && *out_w;
+}
+
+// Every sum to where its results lie in the tile in memory.
+static void emit_unit_spill(epilogue *e) {
+    tiler *t = e->t;
+    berth_tfn *fn = t->fn;
+    int64_t pitch = t->column.extent * t->lanes;
+    for (int64_t r = 0; r < t->row.extent / unit_rows; ++r)
+        for (int64_t c = 0; c < t->column.extent; ++c) {
+            berth_expr row = berth_tfn_binary(fn, BERTH_BINARY_MUL, digit(fn, unit_lanes, 16, 16),
+                                              berth_tfn_index(fn, pitch));
+            berth_expr at =
+                berth_tfn_binary(fn, BERTH_BINARY_ADD, row, digit(fn, unit_lanes, 1, 16));
+            at = berth_tfn_binary(fn, BERTH_BINARY_ADD, at,
+                                  berth_tfn_index(fn, r * unit_rows * pitch + c * t->lanes));
+            emit(t, berth_tfn_store(fn, e->s.buf, &at, 1, acc_at(t, r, c)));
+        }
+}
+
+static berth_status unit_sums(tiler *t) {
+    berth_tfn *fn = t->fn;
+    berth_nest *loops = &t->reduction.loops;
+    berth_expr x = 0;
+    berth_expr w = 0;
+    int64_t zero = 1;
+    bool rows = t->has_row && t->row.extent % unit_rows == 0;
+    if (!rows || loops->count < 2 || loops->loops[loops->count - 1].extent != 4 ||
+        loops->loops[loops->count - 2].extent != 16 ||
+        !berth_tfn_const_value(fn, t->reduction.init, &zero) || zero != 0 ||
+        !find_unit_operands(t, &x, &w))
+        return refuse("no product of whole tiles of the matrix unit");
+    berth_nest depth = {.loops = {loops->loops[loops->count - 2], loops->loops[loops->count - 1]}};
+    loops->count -= 2;
+    int64_t sums = t->row.extent / unit_rows * t->column.extent;
+    t->acc = berth_tfn_buffer(fn, "acc", BERTH_DTYPE_I32, 1, &sums, BERTH_SCOPE_REGISTER);
+    fn->bufs.data[t->acc].lanes = unit_lanes;
+    berth_expr tiles_x[MAX_POSITIONS];
+    berth_expr tiles_w[MAX_POSITIONS];
+    for (int64_t r = 0; r < t->row.extent / unit_rows; ++r)
+        tiles_x[r] = unit_operand(t, x, &depth, r * unit_rows, 0, false);
+    for (int64_t c = 0; c < t->column.extent; ++c)
+        tiles_w[c] = unit_operand(t, w, &depth, 0, c, true);
+    for (int64_t s = 0; s < sums; ++s) {
+        int64_t r = s / t->column.extent;
+        int64_t c = s % t->column.extent;
+        berth_expr at = berth_tfn_index(fn, s);
+        berth_expr sum =
+            berth_tfn_intrinsic(fn, t->intrinsic, acc_at(t, r, c), tiles_x[r], tiles_w[c]);
+        emit(t, berth_tfn_store(fn, t->acc, &at, 1, sum));
+    }
+    loops->body = take(t);
+    emit(t, berth_tfn_alloc(fn, t->acc));
+    for (int64_t s = 0; s < sums; ++s) {
+        berth_expr at = berth_tfn_index(fn, s);
+        berth_expr none = berth_tfn_broadcast(fn, t->reduction.init, unit_lanes);
+        emit(t, berth_tfn_store(fn, t->acc, &at, 1, none));
+    }
+    emit(t, berth_nest_emit(fn, loops));
+    return BERTH_OK;
 }
 
 // ---- entry
@@ -384,6 +510,20 @@ static berth_status tile(berth_tfn *fn, berth_nest *nest, int tile_loops, uint16
 berth_status berth_schedule_register_tile(berth_tfn *fn, berth_nest *nest, int tile_loops,
                                           uint16_t lanes, int64_t valid) {
     return tile(fn, nest, tile_loops, lanes, valid, BERTH_INTRINSIC_COUNT);
+}
+
+berth_status berth_schedule_unit_tile(berth_tfn *fn, berth_nest *nest, int tile_loops,
+                                      berth_intrinsic id, int64_t valid) {
+    tiler t = {.fn = fn, .lanes = unit_rows, .intrinsic = id};
+    if (!berth_reduction_parse(fn, nest->body, &t.reduction))
+        return refuse("the body is not a reduction");
+    if (!berth_nest_is_independent(fn, nest)) return refuse("iterations depend on each other");
+    BERTH_TRY(take_loops(&t, nest, tile_loops));
+    BERTH_TRY(unit_sums(&t));
+    emit_spilled_epilogue(&t, valid ? valid : t.column.extent * t.lanes);
+    nest->body = take(&t);
+    nest->count -= tile_loops;
+    return BERTH_OK;
 }
 
 berth_status berth_schedule_intrinsic_tile(berth_tfn *fn, berth_nest *nest, int tile_loops,

@@ -13,6 +13,7 @@ typedef struct vectorizer {
     const berth_buf *renamed;  // by buffer: its vector form, BERTH_NONE = keeps its elements; NULL
     uint32_t renamed_count;
     bool failed;
+    bool f64;  // f64 has vectors, too
     berth_expr *done;
     uint8_t *depends;  // 0 unknown, 1 no, 2 yes
     uint32_t done_count;
@@ -97,9 +98,13 @@ bool berth_dtype_has_vectors(berth_dtype dtype) {
     }
 }
 
+static bool has_vectors(const vectorizer *v, berth_dtype dtype) {
+    return berth_dtype_has_vectors(dtype) || (v->f64 && dtype == BERTH_DTYPE_F64);
+}
+
 // f16 and bf16 are only loaded, stored and cast: lowering computes in f32.
-static bool computes_in_vectors(berth_dtype dtype) {
-    return berth_dtype_has_vectors(dtype) && dtype != BERTH_DTYPE_F16 && dtype != BERTH_DTYPE_BF16;
+static bool computes_in_vectors(const vectorizer *v, berth_dtype dtype) {
+    return has_vectors(v, dtype) && dtype != BERTH_DTYPE_F16 && dtype != BERTH_DTYPE_BF16;
 }
 
 static berth_expr vector_load(vectorizer *v, berth_expr id, berth_expr_node node) {
@@ -112,8 +117,7 @@ static berth_expr vector_load(vectorizer *v, berth_expr id, berth_expr_node node
             if (varies(v, old[i])) return fail(v);
         return berth_tfn_load(v->fn, form, old, node.index_count);
     }
-    if (!berth_dtype_has_vectors((berth_dtype)node.dtype) ||
-        v->fn->bufs.data[node.load.buf].lanes > 1)
+    if (!has_vectors(v, (berth_dtype)node.dtype) || v->fn->bufs.data[node.load.buf].lanes > 1)
         return fail(v);
     if (!vector_indices(v, old, node.index_count, indices)) return fail(v);
     return berth_tfn_load(v->fn, node.load.buf, indices, node.index_count);
@@ -153,6 +157,8 @@ static bool unary_has_vectors(berth_unary op, berth_dtype from) {
 }
 
 static bool binary_has_vectors(berth_binary op, berth_dtype from) {
+    if (from == BERTH_DTYPE_F64)
+        return op == BERTH_BINARY_ADD || op == BERTH_BINARY_SUB || op == BERTH_BINARY_MUL;
     if (op >= BERTH_BINARY_EQ || op == BERTH_BINARY_AND || op == BERTH_BINARY_OR ||
         op == BERTH_BINARY_XOR)
         return true;
@@ -166,7 +172,8 @@ static bool binary_has_vectors(berth_binary op, berth_dtype from) {
 static berth_expr vector_binary(vectorizer *v, berth_expr_node node) {
     berth_dtype from = (berth_dtype)v->fn->exprs.data[node.a].dtype;
     bool logic = from == BERTH_DTYPE_BOOL;
-    if (v->fn->exprs.data[node.a].is_index || !(computes_in_vectors(from) || logic)) return fail(v);
+    if (v->fn->exprs.data[node.a].is_index || !(computes_in_vectors(v, from) || logic))
+        return fail(v);
     if (!binary_has_vectors((berth_binary)node.op, from) || (logic && node.op >= BERTH_BINARY_EQ))
         return fail(v);
     berth_expr a = vectorize(v, node.a);
@@ -279,20 +286,28 @@ static void know_var(vectorizer *v) {
     v->ranges.of_var = ranges;
 }
 
-berth_expr berth_vectorize_expr(berth_tfn *fn, berth_expr id, berth_var var, uint16_t lanes,
-                                berth_buf acc, berth_expr marker) {
-    vectorizer v = start(fn, var, lanes, acc, marker);
+static berth_expr vectorize_expr(vectorizer v, berth_expr id) {
     know_var(&v);
     berth_expr result = vectorize(&v, id);
     return v.failed ? 0 : result;
 }
 
-berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var, uint16_t lanes,
-                                 berth_buf acc, berth_expr marker) {
-    const berth_stmt_node node = fn->stmts.data[store];
-    if (node.kind != BERTH_STMT_STORE || !berth_dtype_has_vectors(fn->bufs.data[node.buf].dtype))
-        return 0;
+berth_expr berth_vectorize_expr(berth_tfn *fn, berth_expr id, berth_var var, uint16_t lanes,
+                                berth_buf acc, berth_expr marker) {
+    return vectorize_expr(start(fn, var, lanes, acc, marker), id);
+}
+
+berth_expr berth_vectorize_tile_expr(berth_tfn *fn, berth_expr id, berth_var var, uint16_t lanes,
+                                     berth_buf acc, berth_expr marker) {
     vectorizer v = start(fn, var, lanes, acc, marker);
+    v.f64 = true;
+    return vectorize_expr(v, id);
+}
+
+static berth_stmt vectorize_store(vectorizer v, berth_stmt store) {
+    berth_tfn *fn = v.fn;
+    const berth_stmt_node node = fn->stmts.data[store];
+    if (node.kind != BERTH_STMT_STORE || !has_vectors(&v, fn->bufs.data[node.buf].dtype)) return 0;
     know_var(&v);
     berth_expr old[BERTH_MAX_RANK];
     berth_expr indices[BERTH_MAX_RANK];
@@ -304,6 +319,18 @@ berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var,
     berth_expr value = vectorize(&v, node.value);
     if (v.failed) return 0;
     return berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+}
+
+berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var, uint16_t lanes,
+                                 berth_buf acc, berth_expr marker) {
+    return vectorize_store(start(fn, var, lanes, acc, marker), store);
+}
+
+berth_stmt berth_vectorize_tile_store(berth_tfn *fn, berth_stmt store, berth_var var,
+                                      uint16_t lanes, berth_buf acc, berth_expr marker) {
+    vectorizer v = start(fn, var, lanes, acc, marker);
+    v.f64 = true;
+    return vectorize_store(v, store);
 }
 
 bool berth_loads_are_contiguous(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,

@@ -41,6 +41,8 @@ static const char *const x86_features[][2] = {
     {"avx512vnni", "avx512vnni"},
     {"avx512vbmi", "avx512vbmi"},
     {"avxvnni", "avxvnni"},
+    {"amx-tile", "amx-tile"},
+    {"amx-int8", "amx-int8"},
 };
 
 // Those before sse4.2 are in every processor that has it; the facts of a machine do not name them.

@@ -36,10 +36,12 @@ static berth_status check(berth_arena *arena, const char *needs) {
         at += length;
     }
     if (!used) return BERTH_OK;
-    return berth_status_make(BERTH_INCOMPATIBLE,
-                             "the kernels were compiled for processors with %s, which this one "
-                             "(%s) lacks: build the program again for this machine",
-                             missing, facts.cpu_model);
+    return berth_status_make(
+        BERTH_INCOMPATIBLE,
+        "the kernels were compiled for processors with %s, which this one "
+        "(%s) lacks, or the system does not give to this process: build the program again for "
+        "this machine",
+        missing, facts.cpu_model);
 }
 
 berth_status berth_cpu__isa_check(cpu_device *device, const char *needs) {

@@ -22,6 +22,6 @@
 BERTH_MUST_USE berth_status berth_tfn_interpret(const berth_tfn *fn, void *const *buffers,
                                                 berth_arena *arena);
 
-#define BERTH_TFN_INTERP_MAX_LANES 64
+#define BERTH_TFN_INTERP_MAX_LANES 256
 
 #endif  // BERTH_IR_TENSOR_INTERPRETER_H_

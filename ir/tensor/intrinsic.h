@@ -51,6 +51,10 @@ static inline int berth_intrinsic_operand_count(const berth_intrinsic_facts *fac
 static inline bool berth_intrinsic_is_of_warpgroup(const berth_intrinsic_facts *facts) {
     return facts->cuda && facts->operands[0].lanes > 4;
 }
+// Whether operands and sums lie in registers of a processor core's matrix unit.
+static inline bool berth_intrinsic_is_of_unit(const berth_intrinsic_facts *facts) {
+    return facts->c && facts->operands[0].lanes == 256;
+}
 bool berth_intrinsic_from_name(const char *name, size_t length, berth_intrinsic *out);
 
 // The expression; operands must have the types of the table. c: 0 where there are two.

@@ -94,7 +94,8 @@ Test(plain_lines, neighbouring_results) {
         cr_expect_eq(check(COLUMNS("19", "%acc[] * %x[%k, %j]"), types[t], false), 19);
     }
     cr_expect_eq(check(COLUMNS("40", "min(%acc[], %x[%k, %j])"), "f64", true), 32);
-    cr_expect_eq(check(PRODUCT, "f64", false), 32);
+    cr_expect_eq(check(PRODUCT, "i64", false), 32);
+    cr_expect_eq(check(PRODUCT, "f64", false), 0);  // register tiles
 }
 
 Test(plain_lines, parts_of_a_sum) {
