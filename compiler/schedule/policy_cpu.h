@@ -139,9 +139,13 @@ bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var
 // hold, as far as they are linear. policy_cpu_flat.c
 void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
                        int64_t *low, int64_t *high);
-// Whether a value is acc + x, acc + x * y, min(acc, x) or max(acc, x), with nothing else of `acc`. row_lanes.c
+// Whether a value is acc + x, acc + x * y, acc * x, min(acc, x) or max(acc, x), with nothing else of `acc`.
+// row_lanes.c
 bool berth_cpu__find_combine(const berth_tfn *fn, berth_expr value, berth_buf acc,
                              berth_binary *out);
+// What parts of such a reduction begin with: 0, 1, or, as extremes may have it more than once, `init`.
+berth_expr berth_cpu__neutral(berth_tfn *fn, berth_binary combine, berth_dtype dtype,
+                              berth_expr init);
 // Whether a value loads from a buffer. row_lanes.c
 bool berth_cpu__reads(const berth_tfn *fn, berth_expr id, berth_buf buf);
 // Functions that take many instructions. policy_cpu_flat.c

@@ -159,13 +159,13 @@ static berth_stmt sum_parts(plain_lines *p) {
         return 0;
     }
     berth_var var = loops.loops[--loops.count].var;
-    bool adds = combine == BERTH_BINARY_ADD;  // the others may begin with the same more than once
     berth_stmt items[16];
     uint32_t n = 0;
     items[n++] = berth_tfn_alloc(fn, r->acc);
     items[n++] = berth_tfn_store(fn, r->acc, NULL, 0, r->init);
     items[n++] = berth_tfn_alloc(fn, p->parts);
-    items[n++] = over_parts(p, adds ? berth_tfn_const(fn, dtype, 0) : r->init, 0, BERTH_NONE, 0);
+    berth_expr first = berth_cpu__neutral(fn, combine, dtype, r->init);
+    items[n++] = over_parts(p, first, 0, BERTH_NONE, 0);
     loops.body = over_parts(p, fn->stmts.data[loops.body].value, 0, var, 0);
     items[n++] = berth_nest_emit(fn, &loops);
     if (rest.count) items[n++] = berth_nest_emit(fn, &rest);

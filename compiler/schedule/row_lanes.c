@@ -15,7 +15,7 @@ typedef struct row_loop {
     berth_stmt stores[max_stores];
     int store_count;
     berth_buf acc;         // register that the loop accumulates in; BERTH_NONE = none
-    berth_binary combine;  // ADD, MIN or MAX
+    berth_binary combine;  // ADD, MUL, MIN or MAX
     berth_expr instead;    // of NaN, which the loop leaves out; 0 = it passes them on
 } row_loop;
 
@@ -50,13 +50,19 @@ bool berth_cpu__find_combine(const berth_tfn *fn, berth_expr value, berth_buf ac
         return is_load_of(fn, node->c, acc) && !berth_cpu__reads(fn, node->a, acc) &&
                !berth_cpu__reads(fn, node->b, acc);
     bool associative = node->kind == BERTH_EXPR_BINARY &&
-                       (node->op == BERTH_BINARY_ADD || node->op == BERTH_BINARY_MIN ||
-                        node->op == BERTH_BINARY_MAX);
+                       (node->op == BERTH_BINARY_ADD || node->op == BERTH_BINARY_MUL ||
+                        node->op == BERTH_BINARY_MIN || node->op == BERTH_BINARY_MAX);
     if (!associative) return false;
     *out = (berth_binary)node->op;
     bool first = is_load_of(fn, node->a, acc);
     berth_expr other = first ? node->b : node->a;
     return (first || is_load_of(fn, node->b, acc)) && !berth_cpu__reads(fn, other, acc);
+}
+
+berth_expr berth_cpu__neutral(berth_tfn *fn, berth_binary combine, berth_dtype dtype,
+                              berth_expr init) {
+    if (combine == BERTH_BINARY_ADD) return berth_tfn_const(fn, dtype, 0);
+    return combine == BERTH_BINARY_MUL ? berth_tfn_const(fn, dtype, 1) : init;
 }
 
 // What the loop writes to memory it reads only where it has just written it.
@@ -107,7 +113,7 @@ static bool take_store(row_loop *r, berth_stmt id) {
     if (info->rank != 0 || r->acc != BERTH_NONE) return false;
     r->acc = node.buf;
     if (!berth_cpu__find_combine(r->fn, node.value, r->acc, &r->combine)) return false;
-    if (r->combine != BERTH_BINARY_ADD)
+    if (r->combine == BERTH_BINARY_MIN || r->combine == BERTH_BINARY_MAX)
         r->instead = instead_of_nan(r->fn, r->fn->exprs.data[node.value].b);
     return true;
 }
@@ -249,8 +255,8 @@ static berth_stmt widen_vectors(const row_loop *r, berth_nest nest, int64_t coun
 static berth_stmt clear_parts(const row_loop *r, berth_buf parts, int64_t count) {
     berth_tfn *fn = r->fn;
     berth_stmt items[most_parts];
-    berth_expr first = r->combine == BERTH_BINARY_ADD ? berth_tfn_const(fn, BERTH_DTYPE_F32, 0)
-                                                      : berth_tfn_load(fn, r->acc, NULL, 0);
+    berth_expr first =
+        berth_cpu__neutral(fn, r->combine, BERTH_DTYPE_F32, berth_tfn_load(fn, r->acc, NULL, 0));
     for (int64_t i = 0; i < count; ++i) {
         berth_expr at = berth_tfn_index(fn, i);
         items[i] = berth_tfn_store(fn, parts, &at, 1, berth_tfn_broadcast(fn, first, r->lanes));

@@ -102,12 +102,14 @@ Test(plain_lines, parts_of_a_sum) {
     cr_expect_eq(check(ROWS("64", "%acc[] + %x[%i, %h, %k]"), "f64", false), 32);
     cr_expect_eq(check(ROWS("75", "%acc[] + %x[%i, %h, %k] * %x[%i, %h, %k]"), "f64", false), 32);
     cr_expect_eq(check(ROWS("64", "max(%acc[], %x[%i, %h, %k])"), "f64", false), 32);
+    cr_expect_eq(check(ROWS("64", "%acc[] * (%x[%i, %h, %k] * 0.01:f64 + 1.0:f64)"), "f64", false),
+                 32);
     cr_expect_eq(check(ROWS("41", "min(%acc[], %x[%i, %h, %k])"), "f64", true), 32);
 }
 
 // Elements that lie apart, sums that are short or of another kind stay as they are.
 Test(plain_lines, not_of_these) {
     cr_expect_eq(check(ROWS("20", "%acc[] + %x[%i, %h, %k]"), "f64", false), 0);
-    cr_expect_eq(check(ROWS("64", "%acc[] * %x[%i, %h, %k]"), "f64", false), 0);
+    cr_expect_eq(check(ROWS("64", "%acc[] - %x[%i, %h, %k]"), "f64", false), 0);
     cr_expect_eq(check(ROWS("64", "%acc[] + %x[%i, %h, 63 - %k]"), "f64", false), 0);
 }
