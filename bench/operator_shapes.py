@@ -122,8 +122,8 @@ case('batch_top_k', 'TopK', [x(8, 5000), ints([100])], 2)
 case('batch_transpose', 'Transpose', [x(8, 64, 28, 28)], perm=[0, 2, 3, 1])
 case('batch_argmax', 'ArgMax', [x(8, 21, 64, 64)], axis=1)
 # ---- element types --------------------------------------------------------------------------------------------------------------
-for kind in ('Erf', 'Softplus', 'Sin', 'Cos', 'Tan', 'Atan', 'Ceil', 'Elu', 'Gelu', 'Sinh', 'Asin', 'Acosh'):
-    case('more_%s_f64' % kind.lower(), kind, [positive(F64, 256, 1024)], opset=20)
+for kind in ('Sin', 'Cos', 'Ceil'):  # ONNX Runtime has few others of f64
+    case('more_%s_f64' % kind.lower(), kind, [positive(F64, 256, 1024)])
 for kind in ('Log', 'Floor', 'Round', 'Sign', 'Reciprocal', 'Sin', 'Softplus', 'LeakyRelu', 'HardSigmoid', 'Gelu'):
     case('more_%s_f16' % kind.lower(), kind, [positive(F16, 256, 1024)], opset=20)
 case('tanh_f64_odd', 'Tanh', [of(F64, 33, 65)])
@@ -132,7 +132,6 @@ case('exp_f64_wide', 'Exp', [Feed(of(F64, 256, 1024).array * 700)])
 case('log_f64_wide', 'Log', [Feed(np.exp(of(F64, 256, 1024).array * 300))])
 for dtype in (F64, F16):
     t = name_of(dtype)
-    case('conv_%s' % t, 'Conv', [of(dtype, 1, 16, 28, 28), weights(dtype, 32, 16, 3, 3), weights(dtype, 32).ravel()], pads=[1, 1, 1, 1])
     case('gemm_%s' % t, 'Gemm', [of(dtype, 64, 256), weights(dtype, 256, 128), weights(dtype, 128).ravel()])
     case('gemm_trans_b_%s' % t, 'Gemm', [of(dtype, 64, 256), weights(dtype, 128, 256), weights(dtype, 128).ravel()], transB=1)
     case('matmul_batch_%s' % t, 'MatMul', [of(dtype, 8, 64, 64), of(dtype, 8, 64, 64)])
@@ -145,13 +144,14 @@ for dtype in (F64, F16):
     case('log_softmax_%s' % t, 'LogSoftmax', [of(dtype, 256, 100)])
     case('reduce_sum_all_%s' % t, 'ReduceSum', [of(dtype, 512, 512)])
     case('reduce_mean_odd_%s' % t, 'ReduceMean', [of(dtype, 77, 133), ints([1])])
-    case('average_pool_%s' % t, 'AveragePool', [of(dtype, 1, 16, 28, 28)], kernel_shape=[3, 3])
     case('max_pool_2x2_%s' % t, 'MaxPool', [of(dtype, 1, 64, 56, 56)], kernel_shape=[2, 2], strides=[2, 2])
     case('clip_more_%s' % t, 'Clip', [of(dtype, 256, 1024), dtype(-.5), dtype(.5)])
     case('add_row_%s' % t, 'Add', [of(dtype, 256, 1000), of(dtype, 1000)])
     case('div_channels_%s' % t, 'Div', [of(dtype, 1, 64, 28, 28), positive(dtype, 64, 1, 1)])
     case('einsum_%s' % t, 'Einsum', [of(dtype, 32, 64), of(dtype, 48, 64)], equation='ij,kj->ik')
-    case('resize_linear_%s' % t, 'Resize', [of(dtype, 1, 8, 28, 28), None, np.float32([1, 1, 2, 2])], mode='linear')
+case('conv_f16', 'Conv', [of(F16, 1, 16, 28, 28), weights(F16, 32, 16, 3, 3), weights(F16, 32).ravel()], pads=[1, 1, 1, 1])
+case('average_pool_f16', 'AveragePool', [of(F16, 1, 16, 28, 28)], kernel_shape=[3, 3])
+case('resize_linear_f16', 'Resize', [of(F16, 1, 8, 28, 28), None, np.float32([1, 1, 2, 2])], mode='linear')
 for dtype in (I64, I32, U8, I8, bool):
     t = name_of(dtype)
     if dtype != bool:
@@ -173,7 +173,6 @@ for dtype in (I32, I64):
         case('%s_constant_%s' % (kind.lower(), t), kind, [of(dtype, 256, 1024, high=100000), dtype(7)])
     case('clip_scalars_%s' % t, 'Clip', [of(dtype, 256, 1024), dtype(-3), dtype(30)])
     case('cumsum_last_%s' % t, 'CumSum', [of(dtype, 64, 1000), ints(1)])
-    case('gemm_%s' % t, 'Gemm', [of(dtype, 64, 128), of(dtype, 128, 64), of(dtype, 64)])
 for kind in ('Div', 'Mod'):
     case('%s_u8_more' % kind.lower(), kind, [of(U8, 256, 1024), positive(U8, 256, 1024)])
     case('%s_u64' % kind.lower(), kind, [of(np.uint64, 256, 1024), positive(np.uint64, 256, 1024)])
@@ -194,5 +193,4 @@ for name, size, weight, more in (('1x1', (1, 256, 14, 14), (256, 256, 1, 1), {})
 MS = dict(domain='com.microsoft', result=TensorProto.UINT8)
 case('qlinear_sigmoid_small', 'QLinearSigmoid', [of(U8, 1, 100), *Q, *Q], **MS)
 case('qlinear_leaky_relu_odd', 'QLinearLeakyRelu', [of(U8, 1, 17, 31, 29), *Q, *Q], **MS)
-case('qlinear_softmax', 'QLinearSoftmax', [of(U8, 64, 128), *Q, np.float32(1 / 256), np.uint8(0)], opset=13, axis=-1, **MS)
 case('qlinear_add_row', 'QLinearAdd', [of(U8, 64, 1000), *Q, of(U8, 1000), *Q, *Q], **MS)

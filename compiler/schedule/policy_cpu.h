@@ -27,10 +27,11 @@ typedef struct berth_cpu_facts {
     int64_t registers;  // vector registers
     int64_t l1_bytes;
     int64_t l2_bytes;
-    const berth_target *target;  // whose intrinsics may be used; NULL: the language has none
-    bool inside;                 // of an iteration of a parallel loop: no groups are wanted
-    bool any_size;               // forms that many sizes share are wanted
-    bool any_groups;             // what runs in parallel does not follow from how much there is
+    const berth_target
+        *target;    // whose intrinsics may be used; NULL: the language has none, nor vectors of f64
+    bool inside;    // of an iteration of a parallel loop: no groups are wanted
+    bool any_size;  // forms that many sizes share are wanted
+    bool any_groups;  // what runs in parallel does not follow from how much there is
 } berth_cpu_facts;
 // What the target says of its cores. policy_cpu.c
 berth_cpu_facts berth_cpu__facts_of(const berth_target *target);

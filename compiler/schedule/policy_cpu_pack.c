@@ -43,13 +43,13 @@ static bool suits_lanes(berth_tfn *fn, const berth_ranges *ranges, berth_expr id
 }
 
 // The side of the product that moves with the results.
-static bool find_operand(packing *p) {
+static bool find_operand(packing *p, const berth_cpu_facts *facts) {
     const berth_expr_node update = p->fn->exprs.data[p->reduction.update];
     const berth_expr sides[2] = {update.a, update.b};
     berth_var lane = p->nest.loops[p->nest.count - 1].var;
     p->dtype = (berth_dtype)update.dtype;
     if (update.kind != BERTH_EXPR_FMA ||
-        (p->dtype != BERTH_DTYPE_F32 && p->dtype != BERTH_DTYPE_F64))
+        (p->dtype != BERTH_DTYPE_F32 && (p->dtype != BERTH_DTYPE_F64 || !facts->target)))
         return false;
     for (int i = 0; i < 2 && !p->operand; ++i) {
         if (!berth_tfn_uses_var(p->fn, sides[i], lane) ||
@@ -202,7 +202,7 @@ berth_stmt berth_cpu__pack_operand(berth_tfn *fn, const berth_nest *nest,
     int64_t uses = 0;
     if (!berth_reduction_parse(fn, nest->body, &p.reduction)) return 0;
     berth_ranges ranges = berth_ranges_collect(fn);
-    if (!find_operand(&p) || !choose_copy(&p, &uses)) return 0;
+    if (!find_operand(&p, facts) || !choose_copy(&p, &uses)) return 0;
     if (p.is_window) {
         if (uses < least_uses_of_window || !has_room(&p)) return 0;
     } else if (uses < least_uses ||
@@ -238,7 +238,7 @@ berth_stmt berth_cpu__pad_operand(berth_tfn *fn, const berth_nest *nest,
     packing p = {.fn = fn, .nest = *nest};
     int64_t uses = 0;
     if (facts->any_size || !berth_reduction_parse(fn, nest->body, &p.reduction)) return 0;
-    if (!find_operand(&p) || !ends_within(&p) || !choose_copy(&p, &uses)) return 0;
+    if (!find_operand(&p, facts) || !ends_within(&p) || !choose_copy(&p, &uses)) return 0;
     int64_t saved = 0;
     int64_t width = padded_width(&p, facts, &saved);
     int64_t lanes = lanes_of(&p, facts);

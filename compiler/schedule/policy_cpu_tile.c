@@ -396,7 +396,7 @@ berth_stmt berth_cpu__tile_reduction(berth_tfn *fn, const berth_nest *nest,
                         dtype == BERTH_DTYPE_I8 || dtype == BERTH_DTYPE_U8;
     berth_cpu_facts of_f64 = *facts;
     of_f64.lanes = facts->lanes / 2;
-    if (dtype == BERTH_DTYPE_F64 && of_f64.lanes >= least_f64_lanes) {
+    if (dtype == BERTH_DTYPE_F64 && facts->target && of_f64.lanes >= least_f64_lanes) {
         in_registers = true;
         p.facts = &of_f64;
     }

@@ -74,3 +74,16 @@ Test(products_f64, in_register_tiles) {
         check(&products[i], "cpu -features=avx2,fma -vector_bits=256", 4);
     }
 }
+
+// OpenCL C is printed without vectors of f64, also for processor cores, which have the forms of the others.
+Test(products_f64, not_in_vectors_of_opencl) {
+    const product products[] = {{20, 32, 17, false}, {20, 24, 16, true}};
+    for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); ++i) {
+        bench_case c = build(&products[i]);
+        const berth_target *target =
+            support_target(c.arena, "opencl -subgroup_size=1 -vector_bits=512");
+        cr_assert_null(berth_schedule_apply(c.fn, target));
+        cr_expect_leq(lanes_of_sums(c.fn), 1);
+        support_case_destroy(&c);
+    }
+}
