@@ -49,7 +49,11 @@ typedef struct berth_compile_options {
     bool no_winograd;  // direct convolutions only
     bool no_slices;    // of channels (passes/slice_channels.h), however small the memory is
     uint64_t slice_budget_bytes;  // slices as for a budget of at least so much
-    bool small_code;              // of plain C: fewer bytes of code rather than fewer instructions
+    // (optional) Is told the slices (as in passes/slice_channels.h) before the memory is planned; an error ends the
+    // compilation.
+    berth_status (*when_sliced)(void *user, const char *slices);
+    void *when_sliced_user;
+    bool small_code;  // of plain C: fewer bytes of code rather than fewer instructions
     uint64_t
         stated_limit_bytes;  // what an error says of the memory that is too small; 0 = its budget
     // (optional) Stages in patches (passes/patches.h): "NODE=N" and such. Other texts ("auto", "never",

@@ -216,14 +216,14 @@ static berth_status run_inline(berth_module *module, berth_pass_context *context
 
 static berth_status choose_layouts(berth_module *module, berth_func_id main,
                                    const berth_compile_options *options,
-                                   berth_packing **out_packing) {
+                                   berth_packing **out_packing, const char **out_slices) {
     if (options->no_layouts) return BERTH_OK;
     BERTH_TRY(berth_pass_split_quantized(module, main, options->target));
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
     if (plain) berth_pass_drop_zero_points(module, main);
     if (!options->no_slices)
-        BERTH_TRY(
-            berth_pass_slice_channels(module, main, options->target, options->slice_budget_bytes));
+        BERTH_TRY(berth_pass_slice_channels(module, main, options->target,
+                                            options->slice_budget_bytes, out_slices));
     if (plain && options->small_code) return BERTH_OK;
     berth_packing *packing = berth_packing_create(module, options->jobs, options->packed_store);
     *out_packing = packing;
@@ -238,9 +238,10 @@ static berth_status choose_layouts(berth_module *module, berth_func_id main,
 
 berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
                                     const berth_compile_options *options,
-                                    berth_packing **out_packing) {
+                                    berth_packing **out_packing, const char **out_slices) {
     *out_packing = NULL;
-    BERTH_TRY(choose_layouts(module, main, options, out_packing));
+    *out_slices = "";
+    BERTH_TRY(choose_layouts(module, main, options, out_packing, out_slices));
     if (options->resident) berth_pass_resident(module, main, options->target);
     berth_pass_append(module, main, options->target);
     return BERTH_OK;
@@ -251,7 +252,10 @@ static berth_status run_layout(berth_module *module, berth_pass_context *context
     berth_func_id main;
     BERTH_TRY(find_main(module, &main));
     BERTH_TRY(berth_pass_split_constants(module, main, pipeline->options->target));
-    BERTH_TRY(berth_pipeline__layout(module, main, pipeline->options, &pipeline->packing));
+    const berth_compile_options *options = pipeline->options;
+    const char *slices = "";
+    BERTH_TRY(berth_pipeline__layout(module, main, options, &pipeline->packing, &slices));
+    if (options->when_sliced) BERTH_TRY(options->when_sliced(options->when_sliced_user, slices));
     if (!pipeline->packing) return BERTH_OK;
     berth_packing_start(pipeline->packing);  // later passes do not look into packed constants
     if (context->instrument_count) berth_packing_finish(pipeline->packing);

@@ -104,10 +104,10 @@ const berth_codegen *berth_pipeline__codegen(const berth_pipeline *pipeline, uin
 berth_status berth_pipeline__patches(berth_module *module, berth_func_id main,
                                      berth_pipeline *pipeline, bool *out_did_nothing);
 // pipeline.c: layouts of activations and weights, per device; the bytes of packed constants are made
-// when *out_packing (NULL = there are none) is started and finished.
+// when *out_packing (NULL = there are none) is started and finished. *out_slices: as of passes/slice_channels.h.
 berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,
                                     const berth_compile_options *options,
-                                    berth_packing **out_packing);
+                                    berth_packing **out_packing, const char **out_slices);
 // schedule_calls.c: the tensor functions that main calls, scheduled for the devices of the calls.
 berth_status berth_pipeline__schedule(berth_module *module, berth_func_id main,
                                       const berth_compile_options *options,

@@ -258,7 +258,8 @@ static void collect(const trial *t, berth_arena *arena, berth_kernel_groups *out
 
 static berth_status run_passes(trial *t) {
     berth_packing *packing = NULL;  // of bytes that nobody needs: never started
-    BERTH_TRY(berth_pipeline__layout(t->c.to, t->c.main, t->options, &packing));
+    const char *slices = "";
+    BERTH_TRY(berth_pipeline__layout(t->c.to, t->c.main, t->options, &packing, &slices));
     BERTH_TRY(berth_fuse(t->c.to, t->c.main, t->options->target, !t->options->no_fusion,
                          t->options->small_code));
     return berth_pass_find_parts(t->c.to, t->c.main);

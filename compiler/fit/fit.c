@@ -24,10 +24,8 @@ static berth_status run_copy(void *user) {
     return BERTH_OK;
 }
 
-// In place of what `fitted` held.
-static berth_status try_once(berth_fit_tries *tries, const berth_compile_options *options,
-                             berth_fitted *fitted) {
-    berth_fitted_release(fitted);
+static berth_status compile_once(berth_fit_tries *tries, const berth_compile_options *options,
+                                 berth_fitted *fitted) {
     berth_compile_options with_store = *options;
     if (tries->count++ == 1) {
         BERTH_TRY(berth_packed_store_create(berth_allocator_system(), &tries->packed_store));
@@ -38,6 +36,26 @@ static berth_status try_once(berth_fit_tries *tries, const berth_compile_options
     copy_job job = {.module = tries->module, .fitted = fitted};
     BERTH_TRY(berth_arena_try(fitted->arena, run_copy, &job));
     return berth_compile(fitted->module, &with_store, &fitted->result);
+}
+
+// In place of what `fitted` held. What is known not to fit is not made again.
+static berth_status try_once(berth_fit_tries *tries, const berth_compile_options *options,
+                             berth_fitted *fitted) {
+    berth_fitted_release(fitted);
+    if (!berth_fit__may_know(tries, options)) return compile_once(tries, options, fitted);
+    berth_fit_question question = {.known = tries->known, .options = options};
+    berth_compile_options asking = *options;
+    asking.when_sliced = berth_fit__ask;
+    asking.when_sliced_user = &question;
+    berth_status status = options->no_slices ? berth_fit__ask(&question, "") : BERTH_OK;
+    if (!status) status = compile_once(tries, &asking, fitted);
+    if (question.found) {
+        berth_status_free(status);
+        berth_fit__answer(&question, &status, &fitted->result);
+    } else {
+        berth_fit__learn(&question, status, &fitted->result);
+    }
+    return status;
 }
 
 // Of an error: what it says of the target's memories; 0 = nothing.

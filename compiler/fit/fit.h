@@ -53,7 +53,33 @@ typedef struct berth_fit_tries {
     uint32_t count;
     uint64_t least_over_bytes;  // of all plans that did not fit; 0 = none
     struct berth_packed_store *packed_store;
+    struct berth_fit_known *known;  // known.c; of who begins the tries; NULL = nothing is kept
 } berth_fit_tries;
+
+// known.c: plans that a memory did not hold, with what they need. What a plan of plain C with one memory for values needs
+// depends on its patches and slices alone, not on the limit, so that the same ones are refused without being planned again.
+BERTH_MUST_USE berth_status berth_fit__known_create(struct berth_fit_known **out_known);
+void berth_fit__known_destroy(struct berth_fit_known *known);  // NULL: nothing
+bool berth_fit__may_know(const berth_fit_tries *tries, const berth_compile_options *options);
+
+typedef struct berth_fit_question {
+    struct berth_fit_known *known;
+    const berth_compile_options *options;
+    char *slices;                           // asked for last
+    const struct berth_fit_refusal *found;  // NULL = it has to be planned
+} berth_fit_question;
+
+// A berth_compile_options.when_sliced. Errors: some error ends the compilation where the answer was found.
+BERTH_MUST_USE berth_status berth_fit__ask(void *question, const char *slices);
+// The error of the plan that was found, and what it says of the memory for the limit that the question is about. This or
+// the next one ends a question.
+void berth_fit__answer(berth_fit_question *question, berth_status *out_status,
+                       berth_compile_result *out_result);
+// The patches of the plan that needs the least of a memory, in the notation of options->patches; NULL = none is known.
+const char *berth_fit__patches_of_least(const struct berth_fit_known *known, uint32_t memory);
+// Keeps what a try said, where it was a refusal.
+void berth_fit__learn(berth_fit_question *question, berth_status status,
+                      const berth_compile_result *result);
 
 // As berth_fit, which looks at options->patches, but for the least that a refusal names.
 BERTH_MUST_USE berth_status berth_fit__with_patches(berth_fit_tries *tries,

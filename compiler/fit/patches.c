@@ -180,15 +180,44 @@ static berth_status find_smallest(fitter *f, berth_fitted *fitted) {
     return BERTH_OK;
 }
 
+// Of these values, those whose size is known.
+static uint64_t values_bytes(const berth_module *module, const berth_graph *graph,
+                             const berth_value_id *values, uint32_t count) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_type_id type = graph->values.data[values[i]].type;
+        if (berth_type_is_static(berth_type_get(module, type)))
+            sum += berth_type_size_bytes(module, type);
+    }
+    return sum;
+}
+
+// Of plain C: whether the inputs and outputs alone are more than the limit.
+static bool cannot_fit(const fitter *f) {
+    const berth_multi_target *target = f->options->target;
+    const berth_module *module = f->tries->module;
+    berth_func_id main = berth_module_find_function(module, "main");
+    const berth_graph *graph = main == BERTH_NONE ? NULL : berth_graph_get(module, main);
+    if (target->executor != BERTH_EXECUTOR_AOT || !graph) return false;
+    const berth_region *root = &graph->regions.data[0];
+    const berth_target_memory *own =
+        &target->memories[target->devices[target->default_device].own_memory];
+    uint64_t bytes = values_bytes(module, graph, root->params.data, root->params.count) +
+                     values_bytes(module, graph, root->results.data, root->results.count);
+    return own->budget_bytes && bytes > own->budget_bytes;
+}
+
 static berth_status search(fitter *f, berth_fitted *fitted) {
     bool plain = f->options->target->executor == BERTH_EXECUTOR_AOT;
     const char *wanted = f->options->patches;
-    BERTH_TRY(list_candidates(f, wanted, fitted));
-    if (wanted && strcmp(wanted, "least") == 0) return find_smallest(f, fitted);
-    BERTH_TRY(find_fitting(f, fitted));
-    // More work is not always a lower peak, and slices of channels are not always of use. Plans of plain C are made
-    // fast, and a refusal is to name the least.
-    if (f->best || !plain) return BERTH_OK;
+    bool least = wanted && strcmp(wanted, "least") == 0;
+    if (!least && !cannot_fit(f)) {
+        BERTH_TRY(list_candidates(f, wanted, fitted));
+        BERTH_TRY(find_fitting(f, fitted));
+        // More work is not always a lower peak, and slices of channels are not always of use. Plans of plain C are
+        // made fast, and a refusal is to name the least.
+        if (f->best || !plain) return BERTH_OK;
+    }
     BERTH_TRY(list_candidates(f, "least", fitted));
     return find_smallest(f, fitted);
 }

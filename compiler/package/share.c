@@ -296,30 +296,43 @@ static void join_parts(berth_packager *p, berth_sharing *s) {
     }
 }
 
-// Joints that keep the best order from being as good as it is without them are taken back.
-static berth_status take_joints_back(berth_packager *p, berth_sharing *s) {
-    enum { most = 64 };  // orders that are looked for
-    berth_sharing plain = make_sharing(p, p->arena);
+// The best order's peak without joints, which stay as they are.
+static berth_status find_plain_peak(berth_packager *p, const berth_sharing *s, const bool *joined,
+                                    uint64_t *out_bytes) {
+    berth_sharing plain = make_sharing(p, p->arena), kept = make_sharing(p, p->arena);
     berth_memory_order order;
-    bool *joined = berth_arena_new_array(p->arena, bool, p->joints.count);
-    for (uint32_t i = 0; i < p->joints.count; ++i) {
-        joined[i] = p->facts.data[p->joints.data[i].first_step].removed;
-        set_parts(p, &plain, &p->joints.data[i], false);
-    }
-    BERTH_TRY(berth_packager__find_order(p, &plain, &order));
-    uint64_t aim = order.peak_bytes;
+    copy_sharing(p, s, &kept);
     for (uint32_t i = 0; i < p->joints.count; ++i)
-        if (joined[i]) set_parts(p, s, &p->joints.data[i], true);
-    BERTH_TRY(berth_packager__find_order(p, s, &order));
-    uint64_t best = order.peak_bytes;
-    for (uint32_t i = 0; i < p->joints.count && i < most && order.nodes && best > aim; ++i) {
+        if (joined[i]) set_parts(p, &plain, &p->joints.data[i], false);
+    berth_status status = berth_packager__find_order(p, &plain, &order);
+    for (uint32_t i = 0; i < p->joints.count; ++i)
+        if (joined[i]) set_parts(p, &kept, &p->joints.data[i], true);
+    *out_bytes = order.peak_bytes;
+    return status;
+}
+
+// Joints that keep the best order from being as good as it is without them are taken back. *out_order is the best one of what
+// then is.
+static berth_status take_joints_back(berth_packager *p, berth_sharing *s,
+                                     berth_memory_order *out_order) {
+    enum { most = 64 };  // orders that are looked for
+    uint64_t aim = 0;
+    bool any = false;
+    bool *joined = berth_arena_new_array(p->arena, bool, p->joints.count);
+    for (uint32_t i = 0; i < p->joints.count; ++i)
+        any |= joined[i] = p->facts.data[p->joints.data[i].first_step].removed;
+    BERTH_TRY(berth_packager__find_order(p, s, out_order));
+    if (!any || !out_order->nodes) return BERTH_OK;
+    BERTH_TRY(find_plain_peak(p, s, joined, &aim));
+    for (uint32_t i = 0; i < p->joints.count && i < most && out_order->peak_bytes > aim; ++i) {
+        berth_memory_order order;
         if (!joined[i]) continue;
         set_parts(p, s, &p->joints.data[i], false);
         BERTH_TRY(berth_packager__find_order(p, s, &order));
-        if (order.peak_bytes >= best)
+        if (order.peak_bytes >= out_order->peak_bytes)
             set_parts(p, s, &p->joints.data[i], true);
         else
-            best = order.peak_bytes;
+            *out_order = order;
     }
     return BERTH_OK;
 }
@@ -369,11 +382,16 @@ static void permute(berth_packager *p, const uint32_t *order, uint32_t count) {
     if (kept > 0) qsort(p->in_place.data, kept, sizeof(*p->in_place.data), compare_in_place);
 }
 
-static void drop_removed(berth_packager *p) {
+// And from an order, which leaves them out already.
+static void drop_removed(berth_packager *p, const berth_memory_order *order) {
     uint32_t *kept = berth_arena_new_array(p->arena, uint32_t, p->steps.count);
+    uint32_t *now_at = berth_arena_new_array(p->arena, uint32_t, p->steps.count);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < p->steps.count; ++i)
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        now_at[i] = count;
         if (!p->facts.data[i].removed) kept[count++] = i;
+    }
+    for (uint32_t i = 0; order->nodes && i < count; ++i) order->nodes[i] = now_at[order->nodes[i]];
     permute(p, kept, count);
 }
 
@@ -410,16 +428,14 @@ static void end_earlier_by_order(berth_packager *p, const berth_sharing *s) {
     for (uint32_t i = 0; i < p->steps.count; ++i) p->facts.data[i].held = false;
 }
 
-static berth_status lower_peak_by_order(berth_packager *p, const berth_sharing *s) {
-    berth_memory_order order;
-    BERTH_TRY(berth_packager__find_order(p, s, &order));
-    p->report->order_bound_bytes = order.lower_bound_bytes;
-    p->report->order_states = order.states;
-    if (!order.nodes || order.peak_bytes >= order.source_bytes) return BERTH_OK;
+static void lower_peak_by_order(berth_packager *p, const berth_sharing *s,
+                                const berth_memory_order *order) {
+    p->report->order_bound_bytes = order->lower_bound_bytes;
+    p->report->order_states = order->states;
+    if (!order->nodes || order->peak_bytes >= order->source_bytes) return;
     uint64_t source_bytes = measure(p, s, true);
-    permute(p, order.nodes, p->steps.count);
-    if (measure(p, s, true) >= source_bytes) permute_back(p, order.nodes);
-    return BERTH_OK;
+    permute(p, order->nodes, p->steps.count);
+    if (measure(p, s, true) >= source_bytes) permute_back(p, order->nodes);
 }
 
 berth_status berth_packager__share_memory(berth_packager *p) {
@@ -428,11 +444,12 @@ berth_status berth_packager__share_memory(berth_packager *p) {
     p->report->plain_bytes = measure(p, &s, false);
     p->report->in_place_bytes = measure(p, &s, true);
     join_parts(p, &s);
-    BERTH_TRY(take_joints_back(p, &s));
+    berth_memory_order order;
+    BERTH_TRY(take_joints_back(p, &s, &order));
     count_joints(p);
-    drop_removed(p);
+    drop_removed(p, &order);
     p->report->views_bytes = measure(p, &s, true);
-    BERTH_TRY(lower_peak_by_order(p, &s));
+    lower_peak_by_order(p, &s, &order);
     end_earlier_by_order(p, &s);
     find_lifetimes(p, &s);
     p->report->in_place_count = apply_all_in_place(p, &s, p->arena);

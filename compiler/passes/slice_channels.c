@@ -358,7 +358,8 @@ static void find_users(slicer *s) {
 
 berth_status berth_pass_slice_channels(berth_module *module, berth_func_id main,
                                        const berth_multi_target *target,
-                                       uint64_t least_budget_bytes) {
+                                       uint64_t least_budget_bytes, const char **out_slices) {
+    *out_slices = "";
     if (target->executor != BERTH_EXECUTOR_AOT) return BERTH_OK;
     slicer s = {.target = target, .least_bytes = least_budget_bytes};
     berth_rewriter_begin(&s.r, module, main);
@@ -368,12 +369,16 @@ berth_status berth_pass_slice_channels(berth_module *module, berth_func_id main,
     berth_op_id *ids =
         berth_arena_copy(module->arena, root->ops.data, count * sizeof(*root->ops.data));
     find_least(&s, ids, count);
+    berth_strbuf text = berth_strbuf_make(module->arena);
     for (uint32_t i = 0; i < count; ++i) {
         chain c;
         if (!find_chain(&s, ids[i], &c)) continue;
         int64_t slices = choose_slices(&s, &c);
-        if (slices > 1) BERTH_TRY(slice(&s, &c, slices));
+        if (slices <= 1) continue;
+        berth_strbuf_addf(&text, "%u:%lld ", ids[i], (long long)slices);
+        BERTH_TRY(slice(&s, &c, slices));
     }
+    *out_slices = berth_strbuf_text(&text);
     berth_rewriter_finish(&s.r);
     return BERTH_OK;
 }

@@ -17,9 +17,11 @@
 // For programs that are sources (executor aot), after plan-devices and before layouts: slices are as few
 // as leave room, in the budget of the device's memory, for x, a slice, y and the model's inputs and outputs. A
 // budget counts as `least_budget_bytes` where it is less, and as what no plan needs less than.
-// Errors: those of shape inference. Inside berth_arena_try. O(operations^2 + bytes of weights).
+// *out_slices, in the module's arena, says what runs in how many slices: of one module, equal texts are equal slices, and ""
+// is none. Errors: those of shape inference. Inside berth_arena_try. O(operations^2 + bytes of weights).
 BERTH_MUST_USE berth_status berth_pass_slice_channels(berth_module *module, berth_func_id main,
                                                       const berth_multi_target *target,
-                                                      uint64_t least_budget_bytes);
+                                                      uint64_t least_budget_bytes,
+                                                      const char **out_slices);
 
 #endif  // BERTH_COMPILER_PASSES_SLICE_CHANNELS_H_
