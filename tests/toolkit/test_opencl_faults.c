@@ -7,62 +7,25 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "compiler/compile.h"
 #include "devices/device.h"
 #include "devices/registry.h"
-#include "executor/session.h"
-#include "ir/text.h"
 #include "tests/check.h"
-
-typedef struct work {
-    berth_arena *arena;
-    const berth_program *program;
-} work;
+#include "tests/toolkit/loader_faults.h"
 
 static bool is_flaky(void) {
     return getenv("BERTH_FLAKY_LIBOPENCL") != NULL;
 }
 
-static work build(void) {
-    static const char text[] = "module \"m\"\ngraph @main(%x: f32[5,333]) {\n"
-                               "  %y = softmax(%x)\n  return %y\n}\n";
-    work w = {.arena = NULL};
-    berth_multi_target *target = NULL;
-    berth_module *module = NULL;
-    berth_compile_result result;
-    assert_ok(berth_arena_create(berth_allocator_system(), &w.arena));
-    assert_ok(berth_module_parse(w.arena, text, strlen(text), "text", &module));
-    assert_ok(berth_target_parse(w.arena, "opencl -host=cpu", NULL, &target));
-    berth_compile_options options = {.target = target};
-    assert_ok(berth_compile(module, &options, &result));
-    w.program = result.program;
-    return w;
+static faulty_work build(void) {
+    return faulty_build("opencl -host=cpu");
 }
 
-// What two runs say, with a fault from the start on; "" where all went well. The error's code in *out_code.
-static const char *outcome(const work *w, const char *fault, berth_code *out_code) {
-    static char text[1000];
-    berth_session *session = NULL;
+static const char *outcome(const faulty_work *w, const char *fault, berth_code *out_code) {
     // Without a fault that hangs, a busy machine has all the time it wants.
     const char *attributes = strcmp(fault, "hang") == 0 ? "timeout_ms=300" : NULL;
     berth_session_binding binding = {.name = "opencl:0", .attributes = attributes};
     berth_session_options options = {.bindings = &binding, .binding_count = 1};
-    setenv("BERTH_FLAKY_LIBOPENCL", fault, 1);
-    berth_status status =
-        berth_session_open(berth_allocator_system(), w->program, &options, &session);
-    for (int run = 0; run < 2 && !status; ++run) {
-        berth_tensor_fill_random((berth_tensor *)(uintptr_t)berth_session_input(session, 0), 3);
-        status = berth_session_run(session, -1);
-        double sum = 0;
-        for (int64_t i = 0; i < 333 && !status; ++i)
-            sum += berth_tensor_get_f64(berth_session_output(session, 0), i);
-        if (!status) cr_expect_float_eq(sum, 1, 1e-5, "%s", fault);  // a row of a softmax
-    }
-    *out_code = berth_status_code(status);
-    snprintf(text, sizeof(text), "%s", status ? berth_status_message(status) : "");
-    berth_status_free(status);
-    berth_session_close(session);
-    return text;
+    return faulty_outcome(w, "BERTH_FLAKY_LIBOPENCL", fault, &options, out_code);
 }
 
 // Out of resources, by every function that may fail so: an error that names the device, and nothing stays of it.
@@ -80,7 +43,7 @@ Test(opencl_faults, every_function, .timeout = 120) {
                                             "clFlush",
                                             "clSetEventCallback"};
     if (!is_flaky()) cr_skip("the loader is the system's");
-    work w = build();
+    faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     cr_expect_str_empty(outcome(&w, "none", &code));
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
@@ -101,7 +64,7 @@ Test(opencl_faults, a_device_that_is_lost, .timeout = 120) {
                                             "clEnqueueReadBuffer:2", "clFlush:2",
                                             "clSetEventCallback:1"};
     if (!is_flaky()) cr_skip("the loader is the system's");
-    work w = build();
+    faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
         char fault[96];
@@ -119,7 +82,7 @@ Test(opencl_faults, a_device_that_is_lost, .timeout = 120) {
 
 Test(opencl_faults, a_kernel_that_does_not_build, .timeout = 60) {
     if (!is_flaky()) cr_skip("the loader is the system's");
-    work w = build();
+    faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     const char *message = outcome(&w, "clBuildProgram:0:-11", &code);
     cr_expect_eq(code, BERTH_INVALID_ARGUMENT, "%s", message);
@@ -132,7 +95,7 @@ Test(opencl_faults, a_kernel_that_does_not_build, .timeout = 60) {
 
 Test(opencl_faults, a_queue_that_hangs, .timeout = 60) {
     if (!is_flaky()) cr_skip("the loader is the system's");
-    work w = build();
+    faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     int64_t before_ns = berth_clock_ns();
     const char *message = outcome(&w, "hang", &code);

@@ -6,55 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/compile.h"
-#include "executor/session.h"
-#include "ir/text.h"
 #include "tests/check.h"
-
-typedef struct work {
-    berth_arena *arena;
-    const berth_program *program;
-} work;
+#include "tests/toolkit/loader_faults.h"
 
 static bool is_flaky(void) {
     return getenv("BERTH_FLAKY_VULKAN") != NULL;
 }
 
-static work build(void) {
-    static const char text[] = "module \"m\"\ngraph @main(%x: f32[5,333]) {\n"
-                               "  %y = softmax(%x)\n  return %y\n}\n";
-    work w = {.arena = NULL};
-    berth_multi_target *target = NULL;
-    berth_module *module = NULL;
-    berth_compile_result result;
-    assert_ok(berth_arena_create(berth_allocator_system(), &w.arena));
-    assert_ok(berth_module_parse(w.arena, text, strlen(text), "text", &module));
-    assert_ok(berth_target_parse(w.arena, "vulkan -host=cpu", NULL, &target));
-    berth_compile_options options = {.target = target};
-    assert_ok(berth_compile(module, &options, &result));
-    w.program = result.program;
-    return w;
+static faulty_work build(void) {
+    return faulty_build("vulkan -host=cpu");
 }
 
-// What two runs say, with a fault from the start on; "" where all went well. The error's code in *out_code.
-static const char *outcome(const work *w, const char *fault, berth_code *out_code) {
-    static char text[1000];
-    berth_session *session = NULL;
-    setenv("BERTH_FLAKY_VULKAN", fault, 1);
-    berth_status status = berth_session_open(berth_allocator_system(), w->program, NULL, &session);
-    for (int run = 0; run < 2 && !status; ++run) {
-        berth_tensor_fill_random((berth_tensor *)(uintptr_t)berth_session_input(session, 0), 3);
-        status = berth_session_run(session, -1);
-        double sum = 0;
-        for (int64_t i = 0; i < 333 && !status; ++i)
-            sum += berth_tensor_get_f64(berth_session_output(session, 0), i);
-        if (!status) cr_expect_float_eq(sum, 1, 1e-5, "%s", fault);  // a row of a softmax
-    }
-    *out_code = berth_status_code(status);
-    snprintf(text, sizeof(text), "%s", status ? berth_status_message(status) : "");
-    berth_status_free(status);
-    berth_session_close(session);
-    return text;
+static const char *outcome(const faulty_work *w, const char *fault, berth_code *out_code) {
+    return faulty_outcome(w, "BERTH_FLAKY_VULKAN", fault, NULL, out_code);
 }
 
 static const char *const functions[] = {
@@ -75,7 +39,7 @@ Test(vulkan_faults, every_function, .timeout = 120) {
         berth_code code;
     } results[] = {{-2, "VK_ERROR_OUT_OF_DEVICE_MEMORY", BERTH_OUT_OF_MEMORY},
                    {-4, "VK_ERROR_DEVICE_LOST", BERTH_UNAVAILABLE}};
-    work w = build();
+    faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     cr_expect_str_empty(outcome(&w, "none", &code));
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i)
@@ -94,7 +58,7 @@ Test(vulkan_faults, every_function, .timeout = 120) {
 // Before there is a device: what is said of the driver.
 Test(vulkan_faults, no_device, .timeout = 60) {
     if (!is_flaky()) cr_skip("the loader is the system's");
-    work w = build();
+    faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     const char *message = outcome(&w, "vkCreateInstance:0:-9", &code);
     cr_expect(strstr(message, "no driver is installed"), "%s", message);
@@ -106,7 +70,7 @@ Test(vulkan_faults, no_device, .timeout = 60) {
 // A second run fails after a first that went well, and names the step.
 Test(vulkan_faults, lost_in_a_step, .timeout = 60) {
     if (!is_flaky()) cr_skip("the loader is the system's");
-    work w = build();
+    faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     static const char *const faults[] = {"vkWaitSemaphores:0:-4", "vkQueueSubmit:0:-4"};
     for (int i = 0; i < 2; ++i) {
@@ -118,7 +82,7 @@ Test(vulkan_faults, lost_in_a_step, .timeout = 60) {
 
 Test(vulkan_faults, a_queue_that_hangs, .timeout = 60) {
     if (!is_flaky()) cr_skip("the loader is the system's");
-    work w = build();
+    faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     const char *message = outcome(&w, "hang", &code);
     cr_expect_eq(code, BERTH_DEADLINE_EXCEEDED, "%s", message);
