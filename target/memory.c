@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "target/internal.h"
+#include "target/memory_builder.h"
 
 static const char *const memory_fields[] = {"name",           "scope",
                                             "capacity_bytes", "bandwidth_bytes_per_s",
@@ -18,24 +18,18 @@ static const double default_link_bandwidth = 1.2e10;  // PCI Express 3.0 x16 in 
 static const double default_scope_bandwidth = 1e11;   // on-chip memories, bytes/s
 static const double network_bandwidth = 1.25e9;       // 10 Gbit/s, between machines
 
-typedef struct builder {
-    berth_target__parse *parse;
-    berth_multi_target *multi;
-    const json *root;
-    uint32_t memory_room;  // entries that there is room for
-} builder;
-
 static bool is_global(const berth_target_memory *memory) {
     return strcmp(memory->scope, "global") == 0;
 }
 
-static uint32_t memory_named(const berth_multi_target *multi, const char *name) {
+uint32_t berth_target__memory_named(const berth_multi_target *multi, const char *name) {
     for (uint32_t i = 0; i < multi->memory_count; ++i)
         if (multi->memories[i].name && strcmp(multi->memories[i].name, name) == 0) return i;
     return BERTH_NO_INDEX;
 }
 
-static bool read_memory_name(builder *b, const json *object, const char *key, uint32_t *out) {
+static bool read_memory_name(berth_target__memory_builder *b, const json *object, const char *key,
+                             uint32_t *out) {
     const json *value = berth_target__json_get(object, key);
     if (!value) {
         berth_target__error(b->parse, berth_target__below(b->parse, object, key), "is missing");
@@ -43,7 +37,7 @@ static bool read_memory_name(builder *b, const json *object, const char *key, ui
     }
     const char *name = NULL;
     if (!berth_target__read_string(b->parse, value, &name)) return false;
-    *out = memory_named(b->multi, name);
+    *out = berth_target__memory_named(b->multi, name);
     if (*out != BERTH_NO_INDEX) return true;
     const char **names =
         berth_arena_new_array(b->parse->scratch, const char *, b->multi->memory_count + 1);
@@ -72,7 +66,8 @@ static uint32_t alignment_for(const berth_multi_target *multi, berth_bits device
     return alignment_bytes;
 }
 
-static void read_reach(builder *b, const json *object, berth_target_memory *memory) {
+static void read_reach(berth_target__memory_builder *b, const json *object,
+                       berth_target_memory *memory) {
     const json *value = berth_target__json_get(object, "reached_by");
     if (!value || value->type != JSON_TYPE_ARRAY || value->items.count == 0) {
         berth_target__error(
@@ -91,8 +86,8 @@ static void read_reach(builder *b, const json *object, berth_target_memory *memo
     memory->reached_by = berth_bits_from_words(b->parse->arena, words, word_count);
 }
 
-static bool number(builder *b, const json *object, const char *key, bool sizes, double least,
-                   double most, int64_t *out) {
+static bool number(berth_target__memory_builder *b, const json *object, const char *key, bool sizes,
+                   double least, double most, int64_t *out) {
     const json *value = berth_target__json_get(object, key);
     return value && berth_target__read_int(b->parse, value, sizes, least, most, out);
 }
@@ -101,7 +96,7 @@ static uint32_t first_device(berth_bits devices) {
     return berth_bits_is_empty(devices) ? 0 : berth_bits_first(devices);
 }
 
-static void read_memory(builder *b, const json *value, uint32_t index) {
+static void read_memory(berth_target__memory_builder *b, const json *value, uint32_t index) {
     berth_target__parse *parse = b->parse;
     berth_target_memory *memory = &b->multi->memories[index];
     if (!berth_target__is_object(parse, value, "a memory")) return;
@@ -155,7 +150,7 @@ static void read_memory(builder *b, const json *value, uint32_t index) {
     if (implied) berth_target__read_bool(parse, implied, &memory->implied);
 }
 
-static void read_link(builder *b, const json *value) {
+static void read_link(berth_target__memory_builder *b, const json *value) {
     berth_target__parse *parse = b->parse;
     berth_multi_target *multi = b->multi;
     if (!berth_target__is_object(parse, value, "a link")) return;
@@ -189,7 +184,7 @@ static void read_link(builder *b, const json *value) {
 }
 
 // The items of an optional list.
-static const json *list(builder *b, const char *key, uint32_t most) {
+static const json *list(berth_target__memory_builder *b, const char *key, uint32_t most) {
     const json *value = berth_target__json_get(b->root, key);
     if (!value) return NULL;
     if (value->type != JSON_TYPE_ARRAY) {
@@ -207,9 +202,9 @@ static const json *list(builder *b, const char *key, uint32_t most) {
 // implied
 
 // A name that no memory has: the wanted one, or with a number after it.
-static const char *free_name(builder *b, const char *wanted) {
+static const char *free_name(berth_target__memory_builder *b, const char *wanted) {
     const char *name = berth_arena_strdup(b->parse->arena, wanted);
-    for (uint32_t i = 1; memory_named(b->multi, name) != BERTH_NO_INDEX; ++i)
+    for (uint32_t i = 1; berth_target__memory_named(b->multi, name) != BERTH_NO_INDEX; ++i)
         name = berth_arena_printf(b->parse->arena, "%s_%u", wanted, i);
     return name;
 }
@@ -222,7 +217,8 @@ static uint32_t own_declared(const berth_multi_target *multi, uint32_t device) {
     return BERTH_NO_INDEX;
 }
 
-static uint32_t add_memory(builder *b, uint32_t device, const char *name) {
+uint32_t berth_target__add_memory(berth_target__memory_builder *b, uint32_t device,
+                                  const char *name) {
     berth_multi_target *multi = b->multi;
     if (multi->memory_count >= b->memory_room) {
         berth_target__error(b->parse, "memories",
@@ -247,7 +243,7 @@ static uint32_t add_memory(builder *b, uint32_t device, const char *name) {
     return index;
 }
 
-static void add_link(builder *b, uint32_t device, uint32_t host_memory) {
+static void add_link(berth_target__memory_builder *b, uint32_t device, uint32_t host_memory) {
     berth_multi_target *multi = b->multi;
     const berth_target *target = multi->devices[device].target;
     uint32_t own = multi->devices[device].own_memory;
@@ -264,7 +260,7 @@ static void add_link(builder *b, uint32_t device, uint32_t host_memory) {
 
 // A device without a global memory: a CPU (or one that says so) shares its machine's host memory;
 // any other gets one of its own and a link to the host's.
-static void imply(builder *b) {
+static void imply(berth_target__memory_builder *b) {
     berth_multi_target *multi = b->multi;
     for (uint32_t m = 0; m < multi->machine_count; ++m) {
         uint32_t host = multi->machines[m].host;
@@ -273,7 +269,7 @@ static void imply(builder *b) {
             const char *name = "host";
             if (multi->machine_count > 1)
                 name = berth_arena_printf(b->parse->scratch, "%s.host", multi->machines[m].name);
-            host_memory = add_memory(b, host, name);
+            host_memory = berth_target__add_memory(b, host, name);
         }
         for (uint32_t i = 0; i < multi->device_count; ++i) {
             berth_target_device *device = &multi->devices[i];
@@ -289,7 +285,7 @@ static void imply(builder *b) {
                     memory->alignment_bytes = alignment_for(multi, memory->reached_by);
                 continue;
             }
-            device->own_memory = add_memory(b, i, device->name);
+            device->own_memory = berth_target__add_memory(b, i, device->name);
             add_link(b, i, host_memory);
         }
     }
@@ -305,7 +301,7 @@ static uint32_t declared_of_scope(const berth_multi_target *multi, uint32_t devi
 }
 
 // What a device has on its chip: as large as its attributes say, whoever declares it.
-static void imply_on_chip(builder *b, uint32_t device, const json *declared) {
+static void imply_on_chip(berth_target__memory_builder *b, uint32_t device, const json *declared) {
     berth_multi_target *multi = b->multi;
     const char *scope = NULL;
     for (uint32_t i = 0;; ++i) {
@@ -314,7 +310,7 @@ static void imply_on_chip(builder *b, uint32_t device, const json *declared) {
         uint32_t index = declared_of_scope(multi, device, scope);
         if (index == BERTH_NO_INDEX) {
             const char *last = strrchr(scope, '.') + 1;
-            index = add_memory(
+            index = berth_target__add_memory(
                 b, device,
                 berth_arena_printf(b->parse->scratch, "%s.%s", multi->devices[device].name, last));
             berth_target_memory *memory = &multi->memories[index];
@@ -335,7 +331,7 @@ static void imply_on_chip(builder *b, uint32_t device, const json *declared) {
 
 // A constant is in one place for all devices that work in the same memory, so they all must reach
 // it.
-static void find_constant_memories(builder *b, const json *declared) {
+static void find_constant_memories(berth_target__memory_builder *b, const json *declared) {
     berth_multi_target *multi = b->multi;
     for (uint32_t i = 0; i < multi->device_count; ++i)
         multi->devices[i].constant_memory = multi->devices[i].own_memory;
@@ -366,7 +362,7 @@ static void find_constant_memories(builder *b, const json *declared) {
 // neighbours
 
 // Fills in the lists of links by memory and of memories by device.
-static void list_neighbours(builder *b) {
+static void list_neighbours(berth_target__memory_builder *b) {
     berth_multi_target *multi = b->multi;
     uint32_t *link_start =
         berth_arena_new_array(b->parse->arena, uint32_t, multi->memory_count + 2);
@@ -409,7 +405,7 @@ static void list_neighbours(builder *b) {
 // checks
 
 // From the host's memory over links and over devices that reach two memories.
-static bool *connected_to_host(const builder *b) {
+static bool *connected_to_host(const berth_target__memory_builder *b) {
     const berth_multi_target *multi = b->multi;
     berth_arena *scratch = b->parse->scratch;
     bool *seen = berth_arena_new_array(scratch, bool, multi->memory_count + 1);
@@ -440,7 +436,7 @@ static bool *connected_to_host(const builder *b) {
     return seen;
 }
 
-static void check_connected(builder *b, const json *declared) {
+static void check_connected(berth_target__memory_builder *b, const json *declared) {
     berth_multi_target *multi = b->multi;
     const bool *seen = connected_to_host(b);
     for (uint32_t i = 0; i < multi->memory_count; ++i) {
@@ -455,163 +451,11 @@ static void check_connected(builder *b, const json *declared) {
     }
 }
 
-// Its bytes follow from a device's attributes: there is nothing to save.
-static bool refuse_on_chip(builder *b, uint32_t memory, const char *path) {
-    const berth_target_memory *refused = &b->multi->memories[memory];
-    const char *scope = NULL;
-    for (uint32_t d = 0; d < b->multi->device_count; ++d)
-        for (uint32_t i = 0; berth_bits_has(refused->reached_by, d); ++i) {
-            berth_target__on_chip(b->multi->devices[d].target, i, &scope);
-            if (!scope) break;
-            if (strcmp(scope, refused->scope) != 0) continue;
-            berth_target__error(b->parse, path,
-                                "'%s' is on the chip of '%s' and as large as its attributes say: "
-                                "it takes no budget",
-                                refused->name, b->multi->devices[d].name);
-            return true;
-        }
-    return false;
-}
-
-// Whether the option sets a budget of that name.
-static bool has_budget(const builder *b, const char *name) {
-    size_t length = strlen(name);
-    for (const char *at = b->parse->options->budgets; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, name, length) == 0 && at[length] == '=') return true;
-    }
-    return false;
-}
-
-// Bare, with one device whose own memory nobody declared.
-static bool is_board(const berth_multi_target *multi) {
-    return multi->runtime == BERTH_RUNTIME_BARE && multi->device_count == 1 &&
-           multi->memories[multi->devices[0].own_memory].implied;
-}
-
-static const uint64_t most_addressed_bytes = UINT64_C(1) << 32;  // addresses of 32 bits
-
-// What a board may have beside its RAM, of which nobody has to say more than the size.
-typedef struct board_memory {
-    const char *name;
-    bool holds_constants;
-    double speed;  // of the RAM's
-} board_memory;
-
-static const board_memory board_memories[] = {
-    {"flash", true, 1}, {"dtcm", false, 4}, {"ccm", false, 4}, {"external", false, 0.25}};
-
-enum { BOARD_MEMORIES = sizeof(board_memories) / sizeof(board_memories[0]) };
-
-// A board has a RAM ("sram"), which is its own memory, and others by name; only budgets limit the size of these, and of
-// a RAM whose size nobody gave. They are there for those who name them.
-static void imply_board(builder *b) {
-    berth_multi_target *multi = b->multi;
-    if (!is_board(multi)) return;
-    berth_target_memory *own = &multi->memories[multi->devices[0].own_memory];
-    if (has_budget(b, "sram")) {
-        own->name = "sram";
-        if (multi->devices[0].target->capacity_is_assumed)
-            own->capacity_bytes = own->budget_bytes = most_addressed_bytes;
-    }
-    for (uint32_t i = 0; i < BOARD_MEMORIES; ++i) {
-        const board_memory *wanted = &board_memories[i];
-        if (!has_budget(b, wanted->name) || memory_named(multi, wanted->name) != BERTH_NO_INDEX)
-            continue;
-        berth_target_memory *memory = &multi->memories[add_memory(b, 0, wanted->name)];
-        memory->capacity_bytes = memory->budget_bytes = most_addressed_bytes;
-        memory->bandwidth_bytes_per_s *= wanted->speed;
-        memory->latency_ns = (uint64_t)((double)memory->latency_ns / wanted->speed);
-        memory->holds_constants = wanted->holds_constants;
-        memory->implied = false;
-    }
-}
-
-// One "NAME=BYTES" of the option. `taken`: per memory, whether it had one already.
-static void take_budget(builder *b, const char *text, bool *taken) {
-    static const char option[] = "memory";
-    berth_arena *scratch = b->parse->scratch;
-    const char *equals = strrchr(text, '=');
-    if (!equals || equals == text) {
-        berth_target__error(b->parse, option, "takes NAME=BYTES, as in cpu=64MiB, not '%s'", text);
-        return;
-    }
-    const char *name = berth_arena_strndup(scratch, text, (size_t)(equals - text));
-    uint32_t index = berth_multi_target_memory_meant(b->multi, name);
-    int64_t bytes = 0;
-    if (index == BERTH_NO_INDEX) {
-        const char **names = berth_arena_new_array(scratch, const char *,
-                                                   b->multi->memory_count + b->multi->device_count +
-                                                       BOARD_MEMORIES + 2);
-        uint32_t count = 0;
-        if (is_board(b->multi) && !has_budget(b, "sram")) names[count++] = "sram";
-        for (uint32_t i = 0; i < BOARD_MEMORIES && is_board(b->multi); ++i)
-            if (!has_budget(b, board_memories[i].name)) names[count++] = board_memories[i].name;
-        for (uint32_t i = 0; i < b->multi->memory_count; ++i)
-            names[count++] = b->multi->memories[i].name;
-        for (uint32_t d = 0; d < b->multi->device_count; ++d)
-            if (memory_named(b->multi, b->multi->devices[d].name) == BERTH_NO_INDEX)
-                names[count++] = b->multi->devices[d].name;
-        berth_target__error(b->parse, option, "there is no memory or device '%s'; there are %s%s",
-                            name, berth_target__join(scratch, names),
-                            berth_target__hint(b->parse, name, names));
-        return;
-    }
-    if (refuse_on_chip(b, index, option)) return;
-    berth_target_memory *memory = &b->multi->memories[index];
-    if (taken[index]) {
-        berth_target__error(b->parse, option, "'%s' is a second budget of memory '%s'", text,
-                            memory->name);
-        return;
-    }
-    taken[index] = true;
-    const char *error = NULL;  // "4096" is a number, "4KiB" a text
-    json *value = berth_target__json_read(scratch, scratch, equals + 1, strlen(equals + 1), &error);
-    if (!value) value = berth_target__json_string(scratch, equals + 1);
-    value->path = berth_arena_printf(scratch, "%s: %s", option, name);
-    if (berth_target__read_int(b->parse, value, true, 1, (double)memory->capacity_bytes, &bytes))
-        memory->budget_bytes = (uint64_t)bytes;
-}
-
-static void take_budgets(builder *b, const char *list) {
-    bool *taken = berth_arena_new_array(b->parse->scratch, bool, b->multi->memory_count + 1);
-    for (size_t length = 0; list; list = list[length] ? list + length + 1 : NULL) {
-        length = strcspn(list, ",");
-        take_budget(b, berth_arena_strndup(b->parse->scratch, list, length), taken);
-    }
-}
-
-static void read_budgets(builder *b) {
-    const json *value = berth_target__json_get(b->root, "budgets");
-    if (!value) return;
-    if (!berth_target__is_object(b->parse, value, "budgets")) return;
-    for (uint32_t i = 0; i < value->members.count; ++i) {
-        const berth_target__member *member = &value->members.data[i];
-        uint32_t index = memory_named(b->multi, member->key);
-        int64_t bytes = 0;
-        if (index == BERTH_NO_INDEX) {
-            const char **names =
-                berth_arena_new_array(b->parse->scratch, const char *, b->multi->memory_count + 1);
-            for (uint32_t k = 0; k < b->multi->memory_count; ++k)
-                names[k] = b->multi->memories[k].name;
-            berth_target__error(b->parse, member->value->path,
-                                "there is no memory '%s'; memories are %s%s", member->key,
-                                berth_target__join(b->parse->scratch, names),
-                                berth_target__hint(b->parse, member->key, names));
-        } else if (!refuse_on_chip(b, index, member->value->path) &&
-                   berth_target__read_int(b->parse, member->value, true, 1,
-                                          (double)b->multi->memories[index].capacity_bytes,
-                                          &bytes)) {
-            b->multi->memories[index].budget_bytes = (uint64_t)bytes;
-        }
-    }
-}
-
 // Declared ones, one of its own for each device, one for each host, and what is on the chips.
-static uint32_t most_memories(const builder *b) {
+static uint32_t most_memories(const berth_target__memory_builder *b) {
     const berth_multi_target *multi = b->multi;
     uint64_t most = (uint64_t)multi->memory_count + multi->device_count + multi->machine_count +
-                    (multi->runtime == BERTH_RUNTIME_BARE ? BOARD_MEMORIES : 0);
+                    (multi->runtime == BERTH_RUNTIME_BARE ? BERTH_TARGET__BOARD_MEMORIES : 0);
     for (uint32_t d = 0; d < multi->device_count; ++d) {
         const char *scope = NULL;
         for (uint32_t i = 0;; ++i) {
@@ -625,7 +469,7 @@ static uint32_t most_memories(const builder *b) {
 
 void berth_target__memories(berth_target__parse *parse, const json *root,
                             berth_multi_target *multi) {
-    builder b = {.parse = parse, .multi = multi, .root = root};
+    berth_target__memory_builder b = {.parse = parse, .multi = multi, .root = root};
     const json *memories = list(&b, "memories", BERTH_TARGET_MAX_MEMORIES);
     const json *links = list(&b, "links", BERTH_TARGET_MAX_LINKS);
     uint32_t before = parse->diagnostics.count;
@@ -638,13 +482,13 @@ void berth_target__memories(berth_target__parse *parse, const json *root,
                                          (links ? links->items.count : 0) + b.memory_room);
     imply(&b);
     for (uint32_t d = 0; d < multi->device_count; ++d) imply_on_chip(&b, d, memories);
-    imply_board(&b);
+    berth_target__imply_board(&b);
     find_constant_memories(&b, memories);
     if (links)
         for (uint32_t i = 0; i < links->items.count; ++i) read_link(&b, links->items.data[i]);
     if (parse->diagnostics.count != before) return;
     list_neighbours(&b);
     check_connected(&b, memories);
-    read_budgets(&b);
-    take_budgets(&b, parse->options->budgets);
+    berth_target__read_budgets(&b);
+    berth_target__take_budgets(&b, parse->options->budgets);
 }

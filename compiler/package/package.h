@@ -1,6 +1,6 @@
-// Building a program from planned, lowered and printed functions (private to compiler/). package.c
-// makes storages, tensors and steps; package_share.c lets storages share bytes, package_order.c
-// orders the steps; package_memory.c gives storages places, package_queues.c gives steps queues.
+// Building a program from planned, lowered and printed functions (private to compiler/): steps.c makes storages, tensors
+// and steps, share.c lets storages share bytes, order.c orders the steps, memory.c gives storages offsets, queues.c
+// gives steps queues; package.c calls them one after another.
 #ifndef BERTH_COMPILER_PACKAGE_PACKAGE_H_
 #define BERTH_COMPILER_PACKAGE_PACKAGE_H_
 
@@ -106,6 +106,14 @@ uint32_t berth_packager__memory(const berth_packager *packager, uint32_t place,
 // The devices that work there.
 berth_bits berth_packager__workers(const berth_packager *packager, uint32_t place);
 
+// Finds which devices keep their values in which memory: before anything else here.
+void berth_packager__find_keepers(berth_packager *packager);
+
+// Makes the tensors, steps and kernels of main, and the inputs, outputs and checks of `program`; a step's queue and a
+// storage's offset come later. Errors: UNSUPPORTED, INTERNAL.
+BERTH_MUST_USE berth_status berth_packager__make_steps(berth_packager *packager,
+                                                       berth_program *program);
+
 // Lists the storages of each place; again after storages were added.
 void berth_packager__index_places(berth_packager *packager);
 
@@ -129,7 +137,7 @@ BERTH_MUST_USE berth_status berth_packager__share_memory(berth_packager *package
 // most 256 values, each O(values at the peak x owners x log steps).
 void berth_packager__lend(berth_packager *packager);
 
-// package_order.c: the order of the steps that are not removed with the lowest peak
+// order.c: the order of the steps that are not removed with the lowest peak
 // (out_order->nodes are steps). nodes is NULL when several devices run them
 // (berth_packager__order_beside).
 BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
@@ -155,11 +163,11 @@ const uint32_t *berth_packager__order_beside(berth_packager *packager,
 // either side. An estimate.
 static const double berth_packager_queue_switch_ns = 20000;
 
-// package_queues.c: marks the copies that can go on beside enough work of their device (apart), and
+// queues.c: marks the copies that can go on beside enough work of their device (apart), and
 // lets their bytes live as long as that takes.
 void berth_packager__choose_transfers(berth_packager *packager);
 
-// package_queues.c: where devices share a memory, what one is predicted to use while another begins
+// queues.c: where devices share a memory, what one is predicted to use while another begins
 // something that need not come after it lives that much longer. Their bytes are then not the same:
 // the other would wait for bytes alone. Returns whether anything does.
 bool berth_packager__keep_beside(berth_packager *packager);
