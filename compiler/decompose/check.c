@@ -1,4 +1,8 @@
 #include "compiler/decompose/decompose.h"
+
+#include <string.h>
+
+#include "compiler/decompose/parts.h"
 #include "compiler/pipeline.h"
 #include "ir/graph/graph.h"
 #include "target/virtual_device.h"
@@ -74,6 +78,23 @@ static berth_status check_calls(const berth_module *module, const berth_multi_ta
     return BERTH_OK;
 }
 
+// Everything that a backend's function computes is the backend's.
+static berth_status check_backend(const checker *c, const berth_graph *graph, const char *backend) {
+    const berth_region *root = &graph->regions.data[0];
+    const char **names =
+        berth_decompose__backends(c->module, c->function, c->target, c->module->arena);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[root->ops.data[i]];
+        const char *name = names[root->ops.data[i]];
+        if (op->kind == BERTH_OP_CONSTANT || (name && strcmp(name, backend) == 0)) continue;
+        return berth_status_make(BERTH_FAILED_PRECONDITION,
+                                 "%s: %s does not take it, in @%s, which is for that alone",
+                                 berth_loc_describe(c->module, op->loc, c->module->arena), backend,
+                                 name_of(c->module, c->function));
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_decompose_check(const berth_module *module, const berth_multi_target *target) {
     for (uint32_t f = 0; f < module->functions.count; ++f) {
         const berth_graph *graph = berth_graph_get(module, f);
@@ -87,6 +108,9 @@ berth_status berth_decompose_check(const berth_module *module, const berth_multi
                                      "@%s is for %s, which the target does not have",
                                      name_of(module, f), name);
         BERTH_TRY(check_function(&c, graph));
+        const char *backend = berth_attrs_string(module, &berth_module_function(module, f)->attrs,
+                                                 BERTH_ATTR_BACKEND, NULL);
+        if (backend) BERTH_TRY(check_backend(&c, graph, backend));
     }
     return BERTH_OK;
 }

@@ -24,6 +24,17 @@ BERTH_MUST_USE berth_status berth_decompose_devices(berth_module *module, berth_
                                                     const berth_multi_target *target,
                                                     bool keep_host);
 
+// The operations of `main` that a backend takes - a library that the plan chose (compiler/libraries), a
+// kind of device with rules and code of its own (compiler/rules.h) - become functions, one for each
+// maximal region: operations of one backend and device that are connected, as many as leave no
+// circle between functions. Such a function has the attributes "backend", the library's or the kind's
+// name, and "target". What our own code generators compute stays in `main`.
+// O(operations and operands), and for each operand between operations of one backend at most 16384
+// operations that are looked at: where that ends a search, a region is two.
+// Errors as above.
+BERTH_MUST_USE berth_status berth_decompose_backends(berth_module *module, berth_func_id main,
+                                                     const berth_multi_target *target);
+
 // Leaves of a module that is planned for several machines what one of them does: parameters and
 // results that it has, its operations in their order, and in the place of a device_copy between two
 // machines `send` (to the other) or `receive` (from it), on a channel of that number on both sides.

@@ -274,6 +274,33 @@ void berth_libraries_times(const berth_module *module, berth_func_id main, uint3
     }
 }
 
+// ---- what was chosen -----------------------------------------------------------------------------
+
+void berth_libraries_taken(const berth_module *module, berth_func_id function,
+                           const berth_multi_target *target, berth_arena *arena,
+                           const char **names) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    const berth_region *root = &graph->regions.data[0];
+    const berth_op_id *users = NULL;
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        berth_op_id op = root->ops.data[i];
+        const char *name =
+            berth_attrs_string(module, &graph->ops.data[op].attrs, BERTH_ATTR_LIBRARY, "");
+        uint32_t device = berth_plan_device_of(module, target, graph->ops.data[op].device);
+        berth_library_id library;
+        berth_library_use use;
+        if (!*name || device == BERTH_NO_INDEX || !berth_library_from_name(name, &library))
+            continue;
+        if (!users) users = berth_library_users(graph, arena);
+        if (!berth_library_find(module, function, users, graph->values.count, op, library,
+                                lanes_of(target->devices[device].target), &use))
+            continue;
+        for (; op != use.last; op = users[graph->ops.data[op].outputs[0]])
+            names[op] = berth_library_facts_get(library)->name;
+        names[op] = berth_library_facts_get(library)->name;
+    }
+}
+
 // ---- what to measure ----------------------------------------------------------------------------
 
 uint32_t berth_libraries_candidates(const berth_module *module, berth_func_id main,

@@ -25,6 +25,13 @@ void berth_libraries_times(const berth_module *module, berth_func_id main, uint3
                            const berth_compile_options *options, berth_arena *scratch, double *ns,
                            berth_cost_figure *figures);
 
+// Per operation of a graph that was planned for the target: the library that computes it, on its own or in
+// the same call as an operation before it (bias, sum, relu). Sets these of `names`, one per operation,
+// and leaves the others.
+void berth_libraries_taken(const berth_module *module, berth_func_id function,
+                           const berth_multi_target *target, berth_arena *arena,
+                           const char **names);
+
 // What could be measured, each kind of use once: for every library of the target's cpu devices.
 typedef struct berth_library_candidate {
     berth_library_use use;

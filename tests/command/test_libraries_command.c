@@ -148,6 +148,22 @@ Test(libraries_command, printed_modules_go_on) {
         0);
 }
 
+// Taken apart by backend and put together again, the library computes what it did.
+Test(libraries_command, modules_by_backend_go_on) {
+    if (!are_here()) cr_skip_test("a library is not here");
+    cr_expect_eq(
+        shell("t='cpu -libs=dnnl -libs_policy=always'; \"$B\" opt m.txt --target \"$t\" --passes "
+              "keep-names,fold-constants,find-integers,simplify,expose-values,plan-devices,"
+              "inline-calls,split-backends,check-targets >s.txt && "
+              "grep -q 'call @main_dnnl_0' s.txt && grep -q 'backend = \"dnnl\"' s.txt && "
+              "\"$B\" build m.txt --target \"$t\" -o m.berth -q >out && "
+              "\"$B\" build s.txt --target \"$t\" -o s.berth -q >out && "
+              "\"$B\" inspect s.berth | grep -q 'of dnnl (lib' && "
+              "\"$B\" run m.berth -o z=m.npy -q >out && \"$B\" run s.berth -o z=s.npy -q >out && "
+              "cmp m.npy s.npy"),
+        0);
+}
+
 // The printed calls please both compilers, which need no library for that.
 Test(libraries_command, printed_calls_compile_without_warnings) {
     for (int i = 0; i < 2; ++i) {

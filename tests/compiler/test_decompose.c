@@ -80,7 +80,10 @@ static berth_status evaluate(const fixture *f, const berth_eval_channels *channe
     for (uint32_t i = 0; i < root->params.count; ++i) {
         const char *name =
             berth_module_str(f->module, graph->values.data[root->params.data[i]].name);
-        arguments[i] = (berth_tensor){.dtype = BERTH_DTYPE_F32, .rank = 1, .dims = {width}};
+        const berth_type *type =
+            berth_type_get(f->module, graph->values.data[root->params.data[i]].type);
+        arguments[i] = (berth_tensor){.dtype = BERTH_DTYPE_F32, .rank = type->rank};
+        memcpy(arguments[i].dims, type->dims, (size_t)type->rank * sizeof(type->dims[0]));
         memcpy(&arguments[i].data, &(const void *){given[name[0] - 'x']}, sizeof(void *));
     }
     out->count = root->results.count;
@@ -147,17 +150,19 @@ static const char *random_text(berth_arena *arena, uint64_t seed) {
     return berth_strbuf_text(&text);
 }
 
-static void check_split(const char *text, const outcome *wanted, const char *pass) {
+// The module taken apart.
+static fixture check_split(const char *target, const char *text, const outcome *wanted,
+                           const char *pass) {
     const char *const split[] = {"inline-calls", pass, "check-targets", NULL};
-    fixture f = plan(two_machines, text);
+    fixture f = plan(target, text);
     assert_ok(run_passes(&f, split));
     expect_same(&f, wanted, pass);
-    fixture again = parse(two_machines, print(&f));
+    fixture again = parse(target, print(&f));
     expect_same(&again, wanted, "printed and read");
     assert_ok(run_passes(&again, to_inline));
     expect_same(&again, wanted, "put together again");
     finish(&again);
-    finish(&f);
+    return f;
 }
 
 static uint32_t count_on(const fixture *f, berth_op_kind kind, berth_device_kind device) {
@@ -268,15 +273,140 @@ Test(decompose, random_modules_compute_what_the_whole_does, .timeout = 120) {
         cr_assert_eq(count_on(&f, BERTH_OP_CALL, BERTH_DEVICE_CPU) +
                          count_on(&f, BERTH_OP_CALL, BERTH_DEVICE_OPENCL),
                      0u);
-        check_split(text, &wanted, "split-devices");
-        check_split(text, &wanted, "split-host");
+        fixture by_device = check_split(two_machines, text, &wanted, "split-devices");
+        fixture by_host = check_split(two_machines, text, &wanted, "split-host");
         sent += check_machines(text, &wanted);
+        finish(&by_device);
+        finish(&by_host);
         finish(&f);
         finish(&whole);
     }
     cr_assert_gt(sent, 150u);
     cr_assert_gt(calls, 50u);
     berth_arena_destroy(arena);
+}
+
+// ---- backends
+
+static const char one_library[] = "cpu -libs=openblas -libs_policy=always,opencl";
+
+// Products, which OpenBLAS takes on the processor, and what it does not, all of 2 x 2.
+static const char *random_products(berth_arena *arena, uint64_t seed) {
+    static const char *const two[] = {"matmul", "matmul", "matmul", "sub"};
+    uint64_t random = seed;
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, "module \"products\" graph @main(%x: f32[2,2], %y: f32[2,2], "
+                            "%z: f32[2,2]) {\n  %v0 = neg(%x)\n  %v1 = abs(%y)\n"
+                            "  %v2 = neg(%z)\n");
+    uint32_t count = 8 + (uint32_t)next(&random, 12);
+    for (uint32_t i = 3; i < count; ++i) {
+        unsigned least = i > 6 ? i - 6 : 0;
+        unsigned a = least + (unsigned)next(&random, i - least);
+        unsigned b = least + (unsigned)next(&random, i - least);
+        if (next(&random, 5) == 0)
+            berth_strbuf_addf(&text, "  %%v%u = relu(%%v%u)", i, a);
+        else
+            berth_strbuf_addf(&text, "  %%v%u = %s(%%v%u, %%v%u)", i, two[next(&random, 4)], a, b);
+        berth_strbuf_addf(&text, " on %s\n", next(&random, 6) ? "cpu:0" : "opencl:0");
+    }
+    berth_strbuf_addf(&text, "  return %%v%u, %%v%u\n}\n", count - 1, count - 2);
+    return berth_strbuf_text(&text);
+}
+
+// Of the function that an operation calls; "" = it calls none, or one without a backend.
+static const char *backend_of(const fixture *f, const berth_op *op) {
+    const berth_attr *callee = berth_attrs_find(f->module, &op->attrs, "callee");
+    if (op->kind != BERTH_OP_CALL || !callee) return "";
+    return berth_attrs_string(f->module, &berth_module_function(f->module, callee->function)->attrs,
+                              "backend", "");
+}
+
+static bool reads(const berth_graph *graph, berth_op_id op, berth_op_id from) {
+    for (uint32_t k = 0; k < graph->ops.data[op].input_count; ++k)
+        if (graph->values.data[graph->ops.data[op].inputs[k]].op == from) return true;
+    return false;
+}
+
+// Whether the i-th operation of main comes to the k-th over another one.
+static bool leads_around(const berth_graph *graph, uint32_t i, uint32_t k) {
+    const berth_region *root = &graph->regions.data[0];
+    bool after[64] = {false};
+    cr_assert_lt(root->ops.count, 64u);
+    for (uint32_t at = i + 1; at <= k; ++at)
+        for (uint32_t before = i; before < at && !after[at]; ++before)
+            after[at] = (before == i ? at != k : after[before]) &&
+                        reads(graph, root->ops.data[at], root->ops.data[before]);
+    return after[k];
+}
+
+// No product is left, and no two functions of which one reads the other's could be one. Returns how
+// many such pairs there are, and adds up functions and products in them.
+static uint32_t check_regions(const fixture *f, uint32_t *functions, uint32_t *products) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_region *root = &graph->regions.data[0];
+    uint32_t pairs = 0;
+    for (uint32_t k = 0; k < root->ops.count; ++k) {
+        const berth_op *op = &graph->ops.data[root->ops.data[k]];
+        berth_virtual_device on = berth_virtual_device_get(f->module->devices, op->device);
+        cr_expect(op->kind != BERTH_OP_MATMUL || on.device_type == BERTH_DEVICE_OPENCL, "%s",
+                  print(f));
+        if (!*backend_of(f, op)) continue;
+        cr_expect_str_eq(backend_of(f, op), "openblas");
+        const berth_graph *inner =
+            berth_graph_get(f->module, berth_attrs_find(f->module, &op->attrs, "callee")->function);
+        ++*functions;
+        for (uint32_t i = 0; i < inner->regions.data[0].ops.count; ++i)
+            *products +=
+                inner->ops.data[inner->regions.data[0].ops.data[i]].kind == BERTH_OP_MATMUL;
+        for (uint32_t i = 0; i < k; ++i) {
+            if (!*backend_of(f, &graph->ops.data[root->ops.data[i]]) ||
+                !reads(graph, root->ops.data[k], root->ops.data[i]))
+                continue;
+            ++pairs;
+            cr_expect(leads_around(graph, i, k), "operations %u and %u of main:\n%s", i, k,
+                      print(f));
+        }
+    }
+    return pairs;
+}
+
+Test(decompose, a_function_per_region_of_a_backend, .timeout = 120) {
+    uint32_t functions = 0, products = 0, pairs = 0;
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    for (uint64_t seed = 1; seed <= 150; ++seed) {
+        const char *text = random_products(arena, seed);
+        fixture whole = parse(one_library, text);
+        outcome wanted;
+        assert_ok(evaluate(&whole, NULL, &wanted));
+        fixture f = check_split(one_library, text, &wanted, "split-backends");
+        pairs += check_regions(&f, &functions, &products);
+        finish(&f);
+        finish(&whole);
+    }
+    cr_expect_gt(functions, 150u);
+    cr_expect_gt(products, functions * 3 / 2, "%u products in %u functions", products, functions);
+    cr_expect_gt(pairs, 10u);
+    berth_arena_destroy(arena);
+}
+
+// What goes into a library's call goes with it, the device's functions may hold the backend's, and a
+// backend's region is one function though two ways lead through it.
+Test(decompose, a_region_holds_what_a_call_computes) {
+    static const char *const passes[] = {"inline-calls", "split-backends", "check-targets", NULL};
+    fixture f = plan(one_library,
+                     "module \"t\" graph @main(%x: f32[2,2], %y: f32[2,2]) { "
+                     "%a = matmul(%x, %y) %b = relu(%a) %c = matmul(%b, %y) %d = matmul(%b, %x) "
+                     "%e = matmul(%c, %d) %f = exp(%e) return %f }");
+    assert_ok(run_passes(&f, passes));
+    const berth_graph *graph = berth_graph_get(f.module, f.main);
+    const berth_region *root = &graph->regions.data[0];
+    cr_assert_eq(root->ops.count, 2u, "%s", print(&f));
+    const berth_attr *callee =
+        berth_attrs_find(f.module, &graph->ops.data[root->ops.data[0]].attrs, "callee");
+    cr_assert_not_null(callee);
+    cr_expect_eq(berth_graph_get(f.module, callee->function)->regions.data[0].ops.count, 5u);
+    finish(&f);
 }
 
 // ---- calls
@@ -342,6 +472,9 @@ Test(decompose, functions_keep_to_their_device) {
         {"module \"t\" graph @main(%x: f32[4]) { return %x } graph @f(%x: f32[4]) {target = "
          "\"vulkan:3\"} { return %x }",
          "@f is for vulkan:3, which the target does not have"},
+        {"module \"t\" graph @main(%x: f32[4]) { return %x } graph @f(%x: f32[4]) {target = "
+         "\"cpu:0\", backend = \"openblas\"} { %y = exp(%x) on cpu:0 return %y }",
+         "openblas does not take it, in @f"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         fixture f = parse("cpu,opencl", cases[i].text);
