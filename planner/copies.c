@@ -171,7 +171,6 @@ static uint32_t owner_of(const berth_multi_target *target, uint32_t memory) {
 }
 
 static bool nearer(const copier *c, berth_value_id a, berth_value_id b, berth_device_id to) {
-    const berth_multi_target *target = c->state->options->target;
     berth_target_route routes[2] = {{.time_ns = 0}, {.time_ns = 0}};
     const berth_value_id values[2] = {a, b};
     for (int i = 0; i < 2; ++i) {
@@ -179,9 +178,8 @@ static bool nearer(const copier *c, berth_value_id a, berth_value_id b, berth_de
         uint64_t size_bytes =
             berth_planner__size_bytes(c->state, c->f->graph->values.data[values[i]].type);
         if (!berth_planner__shared(c->state, from, to) &&
-            !berth_multi_target_route(target, c->state->arena,
-                                      berth_planner__memory(c->state, from),
-                                      berth_planner__memory(c->state, to), size_bytes, &routes[i]))
+            !berth_planner__route(c->state, berth_planner__memory(c->state, from),
+                                  berth_planner__memory(c->state, to), size_bytes, &routes[i]))
             return i == 1;
     }
     return routes[0].time_ns < routes[1].time_ns ||
@@ -203,8 +201,8 @@ static uint32_t demand_stops(copier *c, berth_value_id value, berth_device_id *f
     uint32_t source = c->copy[value];
     if (berth_planner__shared(c->state, *from, to)) return source;
     uint64_t size_bytes = berth_planner__size_bytes(c->state, c->f->graph->values.data[value].type);
-    if (!berth_multi_target_route(target, c->state->arena, berth_planner__memory(c->state, *from),
-                                  berth_planner__memory(c->state, to), size_bytes, &route))
+    if (!berth_planner__route(c->state, berth_planner__memory(c->state, *from),
+                              berth_planner__memory(c->state, to), size_bytes, &route))
         return source;
     for (uint32_t i = 0; i + 1 < route.hop_count; ++i) {
         uint32_t device = owner_of(target, route.hops[i].to);

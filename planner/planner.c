@@ -121,6 +121,8 @@ const berth_plan_stage *berth_plan_stage_at(uint32_t index) {
 }
 
 static berth_status run_stages(berth_planner_state *state, bool only_constraints) {
+    if (!state->routes)
+        state->routes = berth_route_memo_create(state->arena, state->options->target);
     for (uint32_t i = 0; i < stage_count; ++i) {
         if (only_constraints && !stages[i].constrains) continue;
         BERTH_TRY(stages[i].run(state));

@@ -57,13 +57,20 @@ static bool measured_ns(const berth_planner_state *state, uint32_t from, uint32_
     return cost->copy_ns && cost->copy_ns(cost->user, from, to, size_bytes, out_ns);
 }
 
+bool berth_planner__route(const berth_planner_state *state, uint32_t from, uint32_t to,
+                          uint64_t size_bytes, berth_target_route *out_route) {
+    if (state->routes) return berth_route_memo_get(state->routes, from, to, size_bytes, out_route);
+    return berth_multi_target_route(state->options->target, state->arena, from, to, size_bytes,
+                                    out_route);
+}
+
 bool berth_planner__transfer_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
                                 uint64_t size_bytes, double *out_ns) {
     const berth_multi_target *target = state->options->target;
     berth_target_route route = {0};
     if (measured_ns(state, from, to, size_bytes, out_ns)) return true;
-    bool found = berth_multi_target_route(target, state->arena, target->devices[from].own_memory,
-                                          target->devices[to].own_memory, size_bytes, &route);
+    bool found = berth_planner__route(state, target->devices[from].own_memory,
+                                      target->devices[to].own_memory, size_bytes, &route);
     *out_ns = route.time_ns;
     return found;
 }
@@ -95,9 +102,8 @@ uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device
         return size_bytes;
     }
     berth_target_route route = {0};
-    if (berth_multi_target_route(state->options->target, state->arena,
-                                 berth_planner__memory(state, a), berth_planner__memory(state, b),
-                                 size_bytes, &route))
+    if (berth_planner__route(state, berth_planner__memory(state, a),
+                             berth_planner__memory(state, b), size_bytes, &route))
         *out_time_ns = route.time_ns;
     return size_bytes;
 }

@@ -3,11 +3,19 @@
 #include <math.h>
 #include <stdbool.h>
 
+// The next task of a queue.
+typedef struct head {
+    double ready_ns;     // INFINITY: it waits for a task that is not done, or there is none
+    uint32_t waits_for;  // that task; NO_TASK
+} head;
+#define NO_TASK UINT32_MAX
+
 // A session: the request that it runs.
 typedef struct stream {
     uint32_t request;  // UINT32_MAX = none
     uint32_t left;     // tasks that are not done
     uint32_t *next;    // [queue] position in the queue's list
+    head *heads;       // [queue] the task at that position
 } stream;
 
 // A task that runs. What is left of it is less by `rate` of the time that passes.
@@ -56,9 +64,36 @@ static void sort_queues(simulation *s) {
         s->order[s->first[schedule->tasks[t].queue + 1]++] = t;
 }
 
+// When the head of a stream's queue is ready. What it waits for is done once and for all, so that this is
+// asked again only when the task is done that it was found to wait for.
+static void find_head(const simulation *s, stream *of, uint32_t queue) {
+    head *h = &of->heads[queue];
+    *h = (head){INFINITY, NO_TASK};
+    if (of->request == UINT32_MAX || of->next[queue] == s->first[queue + 1]) return;
+    uint32_t t = s->order[of->next[queue]];
+    const berth_sim_task *task = &s->schedule->tasks[t];
+    double ready = event_of(s, of->request, t)->start_ns;
+    if (of->next[queue] > s->first[queue]) {
+        h->waits_for = s->order[of->next[queue] - 1];
+        double end = event_of(s, of->request, h->waits_for)->end_ns;
+        if (end < 0) return;
+        ready = fmax(ready, end + s->schedule->tasks[h->waits_for].waking_ns);
+    }
+    for (uint32_t i = 0; i < task->wait_count; ++i) {
+        h->waits_for = task->waits[i];
+        double end = event_of(s, of->request, h->waits_for)->end_ns;
+        if (end < 0) return;
+        bool other = s->schedule->tasks[h->waits_for].queue != queue;
+        ready = fmax(ready, end + (other ? task->woken_ns : 0));
+    }
+    *h = (head){ready, NO_TASK};
+}
+
 // A stream begins its next request at `now` or when that arrives.
 static void take_request(simulation *s, stream *of, double now_ns) {
     of->request = UINT32_MAX;
+    for (uint32_t q = 0; q < s->schedule->queue_count; ++q)
+        of->heads[q] = (head){INFINITY, NO_TASK};
     if (s->taken == s->load->requests) return;
     of->request = s->taken++;
     of->left = s->schedule->task_count;
@@ -67,27 +102,7 @@ static void take_request(simulation *s, stream *of, double now_ns) {
     for (uint32_t t = 0; t < s->schedule->task_count; ++t)
         *event_of(s, of->request, t) =
             (berth_sim_event){.request = of->request, .task = t, .start_ns = start, .end_ns = -1};
-}
-
-// When the head of a stream's queue is ready; INFINITY: it waits for a task that is not done.
-static double ready_ns(const simulation *s, const stream *of, uint32_t queue) {
-    if (of->request == UINT32_MAX || of->next[queue] == s->first[queue + 1]) return INFINITY;
-    uint32_t t = s->order[of->next[queue]];
-    const berth_sim_task *task = &s->schedule->tasks[t];
-    double ready = event_of(s, of->request, t)->start_ns;
-    if (of->next[queue] > s->first[queue]) {
-        uint32_t before = s->order[of->next[queue] - 1];
-        double end = event_of(s, of->request, before)->end_ns;
-        if (end < 0) return INFINITY;
-        ready = fmax(ready, end + s->schedule->tasks[before].waking_ns);
-    }
-    for (uint32_t i = 0; i < task->wait_count; ++i) {
-        double end = event_of(s, of->request, task->waits[i])->end_ns;
-        if (end < 0) return INFINITY;
-        bool other = s->schedule->tasks[task->waits[i]].queue != queue;
-        ready = fmax(ready, end + (other ? task->woken_ns : 0));
-    }
-    return ready;
+    for (uint32_t q = 0; q < s->schedule->queue_count; ++q) find_head(s, of, q);
 }
 
 // ---- what runs ----------------------------------------------------------------------------------
@@ -168,6 +183,7 @@ static void start_task(simulation *s, stream *of, uint32_t queue, double start_n
     s->now_ns = start_ns;
     event_of(s, of->request, task)->start_ns = start_ns;
     s->taken_now[held->resource] = true;
+    find_head(s, of, queue);
     s->running[s->running_count++] = (running){.of = of,
                                                .task = task,
                                                .rate = 1,
@@ -190,6 +206,8 @@ static void finish_task(simulation *s, uint32_t index) {
     double *latency = &s->latency_ns[of->request];
     *latency = fmax(*latency, event->end_ns - arrival_ns(s, of->request));
     set_rates(s, task);
+    for (uint32_t q = 0; q < s->schedule->queue_count; ++q)
+        if (of->heads[q].waits_for == done.task) find_head(s, of, q);
     if (--of->left == 0) take_request(s, of, s->now_ns);
 }
 
@@ -216,7 +234,7 @@ static bool step(simulation *s) {
     for (uint32_t i = 0; i < s->load->streams; ++i)
         for (uint32_t q = 0; q < s->schedule->queue_count; ++q) {
             stream *of = &s->streams[i];
-            double ready = ready_ns(s, of, q);
+            double ready = of->heads[q].ready_ns;
             if (ready == INFINITY) continue;
             uint32_t task = s->order[of->next[q]];
             if (s->taken_now[s->schedule->tasks[task].resource]) continue;
@@ -269,6 +287,7 @@ static berth_status run(void *user) {
     s->streams = berth_arena_new_array(s->arena, stream, s->load->streams);
     for (uint32_t i = 0; i < s->load->streams; ++i) {
         s->streams[i].next = berth_arena_new_array(s->arena, uint32_t, schedule->queue_count + 1);
+        s->streams[i].heads = berth_arena_new_array(s->arena, head, schedule->queue_count + 1);
         s->streams[i].request = UINT32_MAX;
         if (schedule->task_count) take_request(s, &s->streams[i], 0);
     }

@@ -4,6 +4,7 @@
 
 #include "planner/constraints.h"
 #include "planner/planner.h"
+#include "target/route_memo.h"
 
 // Nodes of the constraint system for one function; NULL arrays for what is no graph.
 typedef struct berth_planner_function {
@@ -52,7 +53,8 @@ typedef struct berth_planner_state {
     berth_planner_choice *choice;  // choice.c; NULL = placed by the rules, without a prediction
     berth_op_id *ops;              // of main's root region, before copies were made
     uint32_t op_count;
-    berth_plan *plan;  // report.c
+    berth_plan *plan;          // report.c
+    berth_route_memo *routes;  // NULL = none are kept
 } berth_planner_state;
 
 // Parameters of a lowered function: those that calls pass and those that they get. An `inout` is
@@ -118,6 +120,10 @@ bool berth_planner__shared(const berth_planner_state *state, berth_device_id a, 
 uint64_t berth_planner__size_bytes(const berth_planner_state *state, berth_type_id type);
 // Time of a copy between the own memories of two devices of the target: as the cost model knows it,
 // else over the cheapest route. False: there is no way.
+// The cheapest route between two memories of the target (berth_multi_target_route).
+bool berth_planner__route(const berth_planner_state *state, uint32_t from, uint32_t to,
+                          uint64_t size_bytes, berth_target_route *out_route);
+
 bool berth_planner__transfer_ns(const berth_planner_state *state, uint32_t from, uint32_t to,
                                 uint64_t size_bytes, double *out_ns);
 // The same with the routes from `from`'s own memory for this size, where they are found already.

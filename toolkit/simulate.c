@@ -7,6 +7,7 @@
 #include "base/trace.h"
 #include "compiler/cost/cost.h"
 #include "compiler/cost/table.h"
+#include "target/route_memo.h"
 
 typedef struct builder {
     berth_arena *arena;
@@ -16,6 +17,7 @@ typedef struct builder {
     berth_sim_load load;
     berth_simulation *out;
     berth_sim_task *tasks;
+    berth_route_memo *routes;
     double constant_bytes;  // of the whole program
     uint32_t *access;       // per tensor: what kernels do with it (berth_access)
 } builder;
@@ -120,8 +122,8 @@ static void add_copy(const builder *b, const berth_program_step *step, berth_sim
     uint64_t size_bytes = b->program->tensors[step->bindings[0]].size_bytes;
     const berth_target_device *devices = b->target->devices;
     berth_target_route route = {0};
-    bool found = berth_multi_target_route(b->target, b->arena, devices[from].own_memory,
-                                          devices[to].own_memory, size_bytes, &route);
+    bool found = berth_route_memo_get(b->routes, devices[from].own_memory, devices[to].own_memory,
+                                      size_bytes, &route);
     task->resource = b->target->device_count + 2 * b->target->link_count + step->device;
     if (found && route.hop_count && route.hops[0].link != BERTH_NO_INDEX)
         task->resource = link_resource(
@@ -209,6 +211,7 @@ static int compare(const void *a, const void *b) {
 static berth_status build(void *user) {
     builder *b = user;
     b->tasks = berth_arena_new_array(b->arena, berth_sim_task, b->program->step_count + 1);
+    b->routes = berth_route_memo_create(b->arena, b->target);
     name_resources(b);
     find_access(b);
     for (uint32_t i = 0; i < b->program->step_count; ++i) {

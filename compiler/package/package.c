@@ -107,6 +107,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
                                .target = pipeline->options->target,
                                .arena = arena,
                                .report = berth_arena_new(arena, berth_memory_report),
+                               .routes = berth_route_memo_create(arena, pipeline->options->target),
                                .scratch_memory = BERTH_NO_INDEX};
     berth_packager *p = &packager;
     berth_packager__find_keepers(p);

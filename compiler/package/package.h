@@ -6,6 +6,7 @@
 
 #include "compiler/pipeline.h"
 #include "memory/order.h"
+#include "target/route_memo.h"
 
 // Bytes that one or more tensors (views) live in.
 typedef struct berth_storage {
@@ -78,6 +79,7 @@ typedef struct berth_packager {
     BERTH_VEC(berth_joint) joints;
     BERTH_VEC(berth_in_place_step) in_place;  // in order of their steps
     berth_memory_report *report;
+    berth_route_memo *routes;
     uint32_t scratch_memory;  // plain C: of the target, BERTH_NO_INDEX = the device's own
 } berth_packager;
 

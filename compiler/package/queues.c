@@ -159,9 +159,9 @@ double berth_packager__copy_ns(const berth_packager *p, uint32_t index, uint32_t
     const berth_program_step *step = &p->steps.data[index];
     berth_target_route route;
     *out_way = BERTH_NO_INDEX;
-    if (!berth_multi_target_route(p->target, p->arena, memory_of(p, step->bindings[0]),
-                                  memory_of(p, step->bindings[1]),
-                                  p->tensors.data[step->bindings[0]].size_bytes, &route))
+    if (!berth_route_memo_get(p->routes, memory_of(p, step->bindings[0]),
+                              memory_of(p, step->bindings[1]),
+                              p->tensors.data[step->bindings[0]].size_bytes, &route))
         return 0;
     const berth_target_hop *hop = &route.hops[0];
     if (route.hop_count && hop->link != BERTH_NO_INDEX)

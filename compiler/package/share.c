@@ -89,21 +89,29 @@ static void count_one(const berth_packager *p, const berth_sharing *s, uint32_t 
                        sign * (int64_t)storage->size_bytes);
 }
 
+static void add_place(const berth_packager *p, const berth_sharing *s, uint32_t place, int sign,
+                      berth_live *live) {
+    for (uint32_t k = p->place_first[place]; k < p->place_first[place + 1]; ++k)
+        count_one(p, s, p->place_storages[k], sign, live);
+}
+
 static berth_live *count_place(const berth_packager *p, const berth_sharing *s, uint32_t place,
                                berth_arena *arena) {
     berth_live *live = berth_live_create(arena, p->steps.count);
-    for (uint32_t k = p->place_first[place]; k < p->place_first[place + 1]; ++k)
-        count_one(p, s, p->place_storages[k], 1, live);
+    add_place(p, s, place, 1, live);
     return live;
 }
 
 // The largest live sum of each memory, added up.
 static uint64_t live_peaks(const berth_packager *p, const berth_sharing *s) {
     berth_arena *scratch = berth_arena_create_child(p->arena);
+    berth_live *live = berth_live_create(scratch, p->steps.count);
     uint64_t sum = 0;
-    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place)
-        if (p->place_first[place] < p->place_first[place + 1])
-            sum += berth_live_peak(count_place(p, s, place, scratch));
+    for (uint32_t place = 0; place < berth_packager__place_count(p); ++place) {
+        add_place(p, s, place, 1, live);
+        sum += berth_live_peak(live);
+        add_place(p, s, place, -1, live);  // nothing again: one tree does for all
+    }
     berth_arena_destroy(scratch);
     return sum;
 }

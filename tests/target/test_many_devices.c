@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "support.h"
 #include "target/change.h"
+#include "target/route_memo.h"
 
 TestSuite(many_devices, .init = test_arena_open, .fini = test_arena_close);
 
@@ -167,18 +168,23 @@ Test(many_devices, routes_are_the_cheapest) {
     berth_strbuf_add(&text, "]}");
     berth_multi_target *t = parse(berth_strbuf_text(&text));
     static const uint64_t sizes[] = {0, 4096, 1 << 24};
+    berth_route_memo *memo = berth_route_memo_create(test_arena, t);
     for (int s = 0; s < 3; ++s)
         for (uint32_t from = 0; from < t->memory_count; from += 7) {
             const double *ns = cheapest(t, from, (double)sizes[s]);
             const berth_target_routes *routes =
                 berth_multi_target_routes(t, test_arena, from, sizes[s]);
             for (uint32_t to = 0; to < t->memory_count; ++to) {
-                berth_target_route one, other;
+                berth_target_route one, other, kept[2];
                 cr_assert(berth_multi_target_route(t, test_arena, from, to, sizes[s], &one));
                 cr_assert(berth_target_routes_get(routes, to, &other));
                 cr_expect(fabs(one.time_ns - ns[to]) <= 1e-9 * ns[to], "%u to %u: %g, not %g", from,
                           to, one.time_ns, ns[to]);
                 cr_expect_eq(memcmp(&one, &other, sizeof(one)), 0);
+                for (int i = 0; i < 2; ++i) {  // more are kept than there is room for
+                    cr_assert(berth_route_memo_get(memo, from, to, sizes[s], &kept[i]));
+                    cr_expect_eq(memcmp(&one, &kept[i], sizeof(one)), 0);
+                }
                 cr_expect(one.hop_count == 0 ? from == to : one.hops[one.hop_count - 1].to == to);
             }
         }
