@@ -367,6 +367,43 @@ bool berth_dim_evaluate(const berth_module *module, int64_t dim, berth_dim_looku
     return !berth_dim_is_symbol(*out_extent);
 }
 
+// ---- linear ones --------------------------------------------------------------------------------
+
+// A number, or a number times one name.
+static bool read_linear_term(berth_module *m, const berth_dim_term *term, berth_dim_linear *out) {
+    berth_dim_op op;
+    berth_dim_form a, b;
+    if (term->factor_count == 0) {
+        out->summand = term->coefficient;
+        return true;
+    }
+    if (term->factor_count > 1 || term->coefficient <= 0 || out->symbol ||
+        berth_dim__read_call(m, term->factors[0], &op, &a, &b))
+        return false;
+    const char *name = berth_module_str(m, term->factors[0]);
+    out->factor = term->coefficient;
+    out->symbol = *name == '\'' ? berth_arena_strndup(m->arena, name + 1, strlen(name) - 2) : name;
+    return true;
+}
+
+bool berth_dim_read_linear(const berth_module *module, int64_t dim, berth_arena *arena,
+                           berth_dim_linear *out) {
+    *out = (berth_dim_linear){0};
+    if (!berth_dim_is_symbol(dim) || dim == BERTH_DIM_UNKNOWN) return false;
+    berth_module *own = berth_module_create(arena, "");
+    const char *name = berth_module_str(module, berth_dim_symbol_name(dim));
+    const berth_dim_form form = form_of(own, berth_dim_symbol(berth_module_intern(own, name)));
+    bool fits = !form.bad;
+    for (int i = 0; fits && i < form.count; ++i) fits = read_linear_term(own, &form.terms[i], out);
+    return fits && out->symbol;
+}
+
+int64_t berth_dim_linear_solve(const berth_dim_linear *linear, int64_t extent) {
+    int64_t rest = 0;
+    if (__builtin_sub_overflow(extent, linear->summand, &rest) || rest < 0) return -1;
+    return rest % linear->factor ? -1 : rest / linear->factor;
+}
+
 void berth_dim_print(const berth_module *m, int64_t dim, berth_strbuf *out) {
     if (!berth_dim_is_symbol(dim)) {
         berth_strbuf_addf(out, "%lld", (long long)dim);

@@ -51,4 +51,16 @@ int64_t berth_dim_substitute(berth_module *module, int64_t dim, berth_dim_lookup
 bool berth_dim_evaluate(const berth_module *module, int64_t dim, berth_dim_lookup lookup,
                         void *user, berth_arena *scratch, int64_t *out_extent);
 
+// factor * symbol + summand, factor > 0: what an extent says of the symbol that it follows from.
+typedef struct berth_dim_linear {
+    const char *symbol;  // in the arena that was given
+    int64_t factor, summand;
+} berth_dim_linear;
+
+// False where the dimension is of another form. A symbol is one, too. Inside berth_arena_try of `arena`.
+bool berth_dim_read_linear(const berth_module *module, int64_t dim, berth_arena *arena,
+                           berth_dim_linear *out);
+// What the symbol is where the dimension has that extent; -1: no extent of it gives that.
+int64_t berth_dim_linear_solve(const berth_dim_linear *linear, int64_t extent);
+
 #endif  // BERTH_IR_DIM_H_

@@ -148,7 +148,13 @@ static berth_status set_input(const builder *b, number *numbers, uint32_t count,
     return BERTH_OK;
 }
 
-// Of dimensions that are left open and have bounds.
+static bool is_listed(const number_list *numbers, const char *name) {
+    for (uint32_t i = 0; i < numbers->count; ++i)
+        if (strcmp(numbers->data[i].name, name) == 0) return true;
+    return false;
+}
+
+// Of dimensions that are left open and have bounds: of the symbols that they are, or follow from.
 static void list_bounds(const builder *b, number_list *out) {
     const berth_vm_program *code = b->code.program;
     for (uint32_t i = 0; i < code->input_count; ++i)
@@ -158,10 +164,14 @@ static void list_bounds(const builder *b, number_list *out) {
                 number_of_axis(b, out->data, out->count, i, d))
                 continue;
             int64_t dim = input_type(b, i)->dims[d];
-            const number made = {.name = berth_module_str(b->module, berth_dim_symbol_name(dim)),
-                                 .low = port->least[d],
-                                 .high = port->most[d]};
-            berth_vec_push(b->arena, out, made);
+            berth_dim_linear linear = {
+                .symbol = berth_module_str(b->module, berth_dim_symbol_name(dim)), .factor = 1};
+            if (berth_dim_is_expression(b->module, dim))
+                (void)berth_dim_read_linear(b->module, dim, b->arena, &linear);
+            const number made = {.name = linear.symbol,
+                                 .low = berth_dim_linear_solve(&linear, port->least[d]),
+                                 .high = berth_dim_linear_solve(&linear, port->most[d])};
+            if (!is_listed(out, made.name)) berth_vec_push(b->arena, out, made);
         }
 }
 

@@ -8,9 +8,10 @@
 #include "executor/vm_value.h"
 #include "ir/module.h"
 
-// Symbols of the dimensions of @main's inputs, with what they are in a run.
+// Symbols of the dimensions of @main's inputs, with what they are in a run, and those that dimensions are a number times
+// of ("a" of "32*a").
 typedef struct berth_vm_symbol {
-    const char *name;  // borrowed from the module
+    const char *name;  // borrowed from the module, or in the arena
     int64_t extent;
 } berth_vm_symbol;
 

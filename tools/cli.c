@@ -55,7 +55,8 @@ static const struct argp_option file_options[] = {
     {"dim", key_dim, "NAME=EXTENT", 0,
      "Fix a dimension of the model, by its name or as INPUT.AXIS (from 0); may be repeated. "
      "NAME=LEAST..MOST: for all extents within these bounds, and for no others. "
-     "NAME=EXPRESSION, as in total=past+1: it follows from other dimensions",
+     "NAME=EXPRESSION, as in total=past+1: it follows from other dimensions; or, as in "
+     "height=32*a, from a symbol of your own, of which --dim a=1..32 gives the bounds",
      2},
     {"shape", key_shape, "[NAME=]SHAPE", 0,
      "Fix all dimensions of an input, as in image=1x3x640x640; NAME= may be left out where there "
@@ -258,7 +259,13 @@ static void take_bounds(berth_cli_model *cli, const char *arg, const char *dots,
     berth_cli_push(cli, &cli->bounds, arg);
 }
 
-// "NAME=EXTENT"
+static bool names_something(const char *expression) {
+    bool named = false;
+    for (const char *at = expression; *at; ++at) named |= isalpha((unsigned char)*at) || *at == '_';
+    return named;
+}
+
+// "NAME=EXTENT", "NAME=EXPRESSION"
 static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *state) {
     const char *equals = strrchr(arg, '=');
     uint64_t extent = 0;
@@ -269,7 +276,7 @@ static void take_dim(berth_cli_model *cli, const char *arg, struct argp_state *s
         take_bounds(cli, arg, dots, state);
         return;
     }
-    if (isalpha((unsigned char)equals[1]) || equals[1] == '_') {
+    if (names_something(equals + 1)) {
         berth_cli_push(cli, &cli->relations, arg);
         return;
     }

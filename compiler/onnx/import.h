@@ -19,7 +19,9 @@ typedef struct berth_dim_bounds {
     int64_t least, most;  // 0 <= least <= most
 } berth_dim_bounds;
 
-// A symbolic dimension that follows from others: "total" is "past+1" (ir/dim.h says what expressions there are).
+// A symbolic dimension that follows from others: "total" is "past+1" (ir/dim.h says what expressions there are). One
+// symbol may be none of the model's, which has bounds or an extent, too: "height" is "32*a", a multiple of 32. Such a
+// dimension is a number times that symbol, and perhaps a number.
 typedef struct berth_dim_relation {
     const char *name;
     const char *expression;

@@ -211,6 +211,37 @@ static berth_status no_such_dim(onnx_importer *im, const onnx_graph *graph, cons
                              name, list_symbols(im, graph));
 }
 
+typedef struct naming_job {
+    const char *name;
+    bool found;
+} naming_job;
+
+static int64_t find_name(void *user, const char *symbol) {
+    naming_job *job = user;
+    job->found |= strcmp(symbol, job->name) == 0;
+    return BERTH_DIM_UNKNOWN;
+}
+
+// Whether it is no dimension of the model, but a symbol that some follow from ("a" where one is "32*a").
+static bool is_free_symbol(const onnx_importer *im, const char *name) {
+    naming_job job = {.name = name};
+    if (symbol_of(&im->model.graph, name)) return false;
+    for (uint32_t i = 0; i < im->options->relation_count && !job.found; ++i) {
+        const char *text = im->options->relations[i].expression;
+        int64_t dim = 0;
+        berth_status status = berth_dim_parse(im->module, text, strlen(text), &dim);
+        if (!status) (void)berth_dim_substitute(im->module, dim, find_name, &job);
+        berth_status_ignore(status);  // check_relations says what is wrong
+    }
+    return job.found;
+}
+
+// As symbol_of, or what is_free_symbol says.
+static const char *given_symbol(const onnx_importer *im, const char *text) {
+    const char *held = symbol_of(&im->model.graph, text);
+    return held || !is_free_symbol(im, text) ? held : text;
+}
+
 // What the dimension of this name follows from; NULL: nothing.
 static const berth_dim_relation *relation_of(const onnx_importer *im, const char *name) {
     const onnx_graph *graph = &im->model.graph;
@@ -226,7 +257,7 @@ static berth_status check_bounds(onnx_importer *im, const onnx_graph *graph) {
     berth_strbuf text = berth_strbuf_make(im->scratch);
     for (uint32_t i = 0; i < im->options->bounds_count; ++i) {
         const berth_dim_bounds *bounds = &im->options->bounds[i];
-        const char *name = symbol_of(graph, bounds->name);
+        const char *name = given_symbol(im, bounds->name);
         const berth_dim_binding *fixed = name ? dim_of(im, name) : NULL;
         if (!name) return no_such_dim(im, graph, bounds->name);
         if (relation_of(im, name))
@@ -256,13 +287,19 @@ static berth_status check_bounds(onnx_importer *im, const onnx_graph *graph) {
 typedef struct relation_job {
     onnx_importer *im;
     const char *missing;  // a symbol that is none of the model's, or follows from others itself
+    bool is_free;         // some symbol is no dimension, and has no extent yet
 } relation_job;
+
+static bool has_bounds(const onnx_importer *im, const onnx_graph *graph, const char *name);
 
 static int64_t find_extent(void *user, const char *symbol) {
     relation_job *job = user;
     const berth_dim_binding *bound = dim_of(job->im, symbol);
-    if (!has_symbol(&job->im->model.graph, symbol) || relation_of(job->im, symbol))
+    const bool is_dimension = has_symbol(&job->im->model.graph, symbol);
+    if (relation_of(job->im, symbol) ||
+        (!is_dimension && !bound && !has_bounds(job->im, &job->im->model.graph, symbol)))
         job->missing = symbol;
+    job->is_free |= !is_dimension && !bound;
     return bound ? bound->extent : BERTH_DIM_UNKNOWN;
 }
 
@@ -277,8 +314,16 @@ static berth_status dim_of_relation(onnx_importer *im, const berth_dim_relation 
     if (job.missing)
         return berth_status_make(
             BERTH_INVALID_ARGUMENT,
-            "dimension %s=%s: \"%s\" is no symbol of %s that can be given; these are: %s",
+            "dimension %s=%s: \"%s\" is no symbol of %s that can be given, and has no bounds of "
+            "its own; these are: %s",
             relation->name, text, job.missing, im->file, list_symbols(im, &im->model.graph));
+    berth_dim_linear linear;
+    if (job.is_free && !berth_dim_read_linear(im->module, *out_dim, im->arena, &linear))
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "dimension %s=%s: what follows from a symbol that is no dimension of %s is a number "
+            "times that symbol, and perhaps a number: 32*a, 2*a+1",
+            relation->name, text, im->file);
     if (*out_dim != BERTH_DIM_UNKNOWN) return BERTH_OK;
     return berth_status_make(BERTH_INVALID_ARGUMENT, "dimension %s=%s is no extent", relation->name,
                              text);
@@ -303,8 +348,8 @@ static berth_status check_relations(onnx_importer *im, const onnx_graph *graph) 
 
 static bool has_bounds(const onnx_importer *im, const onnx_graph *graph, const char *name) {
     for (uint32_t i = 0; i < im->options->bounds_count; ++i) {
-        const char *held = symbol_of(graph, im->options->bounds[i].name);
-        if (held && strcmp(held, name) == 0) return true;
+        const char *text = im->options->bounds[i].name, *held = symbol_of(graph, text);
+        if (strcmp(held ? held : text, name) == 0) return true;
     }
     return false;
 }
@@ -344,7 +389,7 @@ berth_status onnx_collect_dims(onnx_importer *im, const onnx_graph *graph,
         if (dim->extent < 0)
             return berth_status_make(BERTH_INVALID_ARGUMENT, "dimension %s cannot be %lld",
                                      dim->name, (long long)dim->extent);
-        const char *name = symbol_of(graph, dim->name);
+        const char *name = given_symbol(im, dim->name);
         if (!name) return no_such_dim(im, graph, dim->name);
         BERTH_TRY(bind_dim(im, NULL, name, dim->extent));
     }

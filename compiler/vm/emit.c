@@ -5,6 +5,7 @@
 #include "compiler/passes/fold.h"
 #include "compiler/vm/emitter.h"
 #include "compiler/vm/states.h"
+#include "ir/dim.h"
 #include "ir/eval.h"
 
 enum { few_elements = 64 };
@@ -227,17 +228,26 @@ berth_status vm_function_index(vm_builder *builder, berth_func_id function, uint
 
 // ---- the program --------------------------------------------------------------------------------
 
-// Of a dimension, as attribute "bounds" of @main has them: "N=1..512,seq=1..128".
+// Of a dimension, as attribute "bounds" of @main has them: "N=1..512,seq=1..128"; also of one that is a number
+// times a symbol that has bounds.
 static void set_bounds(const berth_module *module, const char *all, const berth_type *type, int d,
                        berth_vm_port *port) {
-    const char *name = berth_module_str(module, berth_dim_symbol_name(type->dims[d]));
-    const size_t length = strlen(name);
+    berth_dim_linear linear = {
+        .symbol = berth_module_str(module, berth_dim_symbol_name(type->dims[d])), .factor = 1};
     long long least = 0, most = 0;
+    if (berth_dim_is_expression(module, type->dims[d]) &&
+        !berth_dim_read_linear(module, type->dims[d], module->arena, &linear))
+        return;
+    const size_t length = strlen(linear.symbol);
     for (const char *at = all; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        if (strncmp(at, name, length) != 0 || at[length] != '=') continue;
+        if (strncmp(at, linear.symbol, length) != 0 || at[length] != '=') continue;
         if (sscanf(at + length + 1, "%lld..%lld", &least, &most) != 2) continue;
-        port->least[d] = least;
-        port->most[d] = most;
+        int64_t low = 0, high = 0;
+        if (__builtin_mul_overflow(least, linear.factor, &low) ||
+            __builtin_mul_overflow(most, linear.factor, &high) ||
+            __builtin_add_overflow(low, linear.summand, &port->least[d]) ||
+            __builtin_add_overflow(high, linear.summand, &port->most[d]))
+            port->least[d] = port->most[d] = 0;
     }
 }
 

@@ -121,8 +121,9 @@ BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim_bounds(berth_compil
 
 // Says that a dimension follows from others: "total" is "past+1". Sums and products of whole numbers and of
 // dimensions' names, min(a, b), max(a, b), floordiv(a, 2), ceildiv(a, 2) and mod(a, 2). The others may have extents
-// or bounds, this one neither. Errors show when a model is compiled: INVALID_ARGUMENT no expression, or of names
-// that the model does not have.
+// or bounds, this one neither. A name that is no dimension's needs them, and what follows from it is a number times
+// it, and perhaps a number: "32*a", "2*a+1", which takes inputs of such extents only. Errors show when a model is
+// compiled: INVALID_ARGUMENT no expression, or of names that the model does not have and that have no bounds.
 BERTH_API BERTH_MUST_USE berth_status berth_compiler_set_dim_expression(berth_compiler *compiler,
                                                                         const char *name,
                                                                         const char *expression);

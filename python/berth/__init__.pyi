@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 __version__: str
 __all__ = ["BerthError", "Comparison", "Compiler", "Copy", "Device", "Driver", "LibraryChoice", "Memory", "Model",
            "ModelInfo", "Operation", "Placement", "Plan", "PlanInUse", "Pool", "PooledValue", "Port", "Program", "Rejection",
-           "Request", "Runner", "Session", "Step", "Transfer", "cache_folder", "devices", "drivers", "load", "load_driver",
+           "Request", "Runner", "Session", "Step", "Transfer", "ValueMemory", "cache_folder", "devices", "drivers", "load", "load_driver",
            "plan"]
 
 _Path = Union[str, bytes, "PathLike[str]", "PathLike[bytes]"]
@@ -259,6 +259,16 @@ class Compiler:
     def load_dynamic(self, model: _Model, folder: Optional[_Path] = None, threads: int = 0) -> Any: ...
     def cancel(self) -> None: ...
 
+class ValueMemory(NamedTuple):
+    limit_bytes: int
+    reserved_bytes: int
+    most_reserved_bytes: int
+    live_bytes: int
+    most_live_bytes: int
+    live_count: int
+    allocation_count: int
+    system_count: int
+
 class Model:
     inputs: List[Port]
     outputs: List[Port]
@@ -273,6 +283,9 @@ class Model:
                  _as_inputs: Collection[str] = (), **options: Any) -> None: ...
     @property
     def copied_bytes(self) -> int: ...
+    @property
+    def value_memory(self) -> Optional[ValueMemory]: ...
+    def limit_value_memory(self, limit_bytes: int) -> None: ...
     def reset(self) -> None: ...
     def state(self, name: str) -> Any: ...
     # One output; a tuple where the model has several.

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import os
+import re
 import threading
 
 import numpy as np
@@ -163,6 +164,17 @@ class Model:
         """Bytes of state that the last call had to copy: 0 where it grew in place."""
         return self._dynamic.copied_bytes if self._states else 0
 
+    @property
+    def value_memory(self):
+        """A ValueMemory where the model runs by parts, as one with control flow does; None before and for others."""
+        return self._dynamic.memory if self._dynamic else None
+
+    def limit_value_memory(self, limit_bytes):
+        """Of what value_memory counts as reserved: calls that need more fail with OUT_OF_MEMORY. 0: no limit."""
+        if self._dynamic is None:
+            raise BerthError("UNSUPPORTED", "the model has one static plan for each shape: no values come and go in its runs")
+        self._dynamic.limit_memory(limit_bytes)
+
     def _check_no_compile_options(self):
         target, dims, constants, pins, _, _, options = self._compile_options
         if target or dims or constants or pins or set(options) - {"limits"} or self._fallbacks or self._initializers:
@@ -176,8 +188,10 @@ class Model:
                 raise BerthError("NOT_FOUND", f'the model has no input "{name}"; its inputs are: {", ".join(names)}')
         symbols = {extent for port in self._all_inputs for extent in port.shape or () if isinstance(extent, str)}
         axes = {f"{port.name}.{axis}" for port in self._all_inputs for axis in range(len(port.shape or ()))}
+        # A symbol that dimensions follow from may be none of the model's: {"height": "32*a", "a": (1, 8)}.
+        followed = {word for text in dims.values() if isinstance(text, str) for word in re.findall(r"[A-Za-z_][\w.]*", text)}
         for name in dims:
-            if name not in symbols | axes:
+            if name not in symbols | axes | followed:
                 raise BerthError("NOT_FOUND", f'the model has no open dimension "{name}"; it has: '
                                  f'{", ".join(sorted(symbols)) or "none"}')
 

@@ -73,6 +73,11 @@ class StepFacts(ctypes.Structure):
                 ("start_ns", c_int64), ("duration_ns", c_int64)]
 
 
+class DynamicMemory(ctypes.Structure):
+    _fields_ = [(name, c_uint64) for name in ("limit_bytes", "reserved_bytes", "most_reserved_bytes", "live_bytes", "most_live_bytes",
+                                              "live_count", "allocation_count", "system_count")]
+
+
 class Remedy(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int), ("name", ctypes.c_char_p)]
 
@@ -152,6 +157,8 @@ RUN_SIDE = {
     "berth_dynamic_reset_states": (None, [_P]),
     "berth_dynamic_get_state": (STATUS, [_P, c_uint32, _OUT]),
     "berth_dynamic_copied_bytes": (c_uint64, [_P]),
+    "berth_dynamic_get_memory": (STATUS, [_P, POINTER(DynamicMemory), c_size_t]),
+    "berth_dynamic_limit_memory": (None, [_P, c_uint64]),
     "berth_results_free": (None, [_P]),
     "berth_results_item_count": (c_uint32, [_P, c_uint32]),
     "berth_results_is_sequence": (c_int, [_P, c_uint32]),

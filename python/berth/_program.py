@@ -24,6 +24,19 @@ class Step(NamedTuple):
     duration: float
 
 
+class ValueMemory(NamedTuple):
+    """Host memory of values that come and go in runs of a model with control flow or shapes of the run (docs/vm.md)."""
+
+    limit_bytes: int  # of reserved_bytes; 0: none
+    reserved_bytes: int  # taken from the system
+    most_reserved_bytes: int
+    live_bytes: int  # of values, results that are held included
+    most_live_bytes: int
+    live_count: int  # blocks of values
+    allocation_count: int  # such blocks so far
+    system_count: int  # times that the system was asked for memory
+
+
 class Device(NamedTuple):
     device: str  # as targets name it: "opencl:0"
     name: str
@@ -424,6 +437,17 @@ class Dynamic:
     def copied_bytes(self):
         """Of state, that the last run had to copy."""
         return run.berth_dynamic_copied_bytes(self._handle.pointer)
+
+    @property
+    def memory(self):
+        """A ValueMemory."""
+        facts = _native.DynamicMemory()
+        run.berth_dynamic_get_memory(self._handle.pointer, ctypes.byref(facts), ctypes.sizeof(facts))
+        return ValueMemory(*(getattr(facts, name) for name in ValueMemory._fields))
+
+    def limit_memory(self, limit_bytes):
+        """Runs that need more for their values fail with OUT_OF_MEMORY; 0: no limit."""
+        run.berth_dynamic_limit_memory(self._handle.pointer, limit_bytes)
 
 
 class Compiler:

@@ -128,6 +128,37 @@ Test(bounds_command, a_dimension_follows_from_another) {
     cr_assert_eq(system(command), 0);
 }
 
+// Batches of 3 and of 6, and no others: by a session that compiles, and by a program.
+Test(bounds_command, a_dimension_is_a_multiple) {
+    char folder[] = "/tmp/berth-bounds-XXXXXX", file[64], images[64], command[512];
+    static float pixels[9 * 64];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(file, sizeof(file), "%s/m.berth", folder);
+    snprintf(images, sizeof(images), "%s/images.npy", folder);
+    snprintf(command, sizeof(command), "build " DIGITS " --dim batch=3*a --dim a=1..2 -o %s", file);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    static const char *const models[] = {DIGITS " --dim batch=3*a --dim a=1..2", NULL};
+    for (int batch = 3; batch <= 9; ++batch) {
+        write_npy(images, batch, "1,8,8", pixels, (size_t)batch * 64);
+        for (int m = 0; m < 2; ++m) {
+            snprintf(command, sizeof(command), "run %s --input %s", models[m] ? models[m] : file,
+                     images);
+            if (batch == 3 || batch == 6) {
+                r = berth_run(command);
+                cr_expect_eq(r->exit_status, 0, "%s: %s", command, r->err);
+            } else {
+                berth_run_fails(command, 1,
+                                batch > 6 ? "outside its bounds 3..6"
+                                : m == 0  ? "which 3*a is for no a"
+                                          : "the program has no code for");
+            }
+        }
+    }
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
 Test(bounds_command, expressions_are_of_the_models_dimensions) {
     berth_run_fails("run " DIGITS " --dim batch=rows+1", 1,
                     "dimension batch=rows+1: \"rows\" is no symbol of");

@@ -193,6 +193,30 @@ Test(dim, random_expressions) {
     cr_expect_gt(known, 9000);
 }
 
+// ---- linear ones --------------------------------------------------------------------------------
+
+Test(dim, linear_ones_are_solved) {
+    static const struct {
+        const char *text, *symbol;  // NULL: not linear
+        int64_t extent, solution;
+    } rows[] = {
+        {"N", "N", 7, 7},     {"32*a", "a", 160, 5},      {"32*a", "a", 161, -1},
+        {"2*a+1", "a", 9, 4}, {"2*a+1", "a", 8, -1},      {"2*a+1", "a", 0, -1},
+        {"a-3", "a", 0, 3},   {"3*'my a'", "my a", 9, 3}, {"a*a", NULL, 0, 0},
+        {"a+b", NULL, 0, 0},  {"-a+9", NULL, 0, 0},       {"floordiv(a,2)", NULL, 0, 0},
+        {"a*b", NULL, 0, 0},  {"12", NULL, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        berth_dim_linear linear;
+        bool is_linear = berth_dim_read_linear(module, read(rows[i].text), arena, &linear);
+        cr_expect_eq(is_linear, rows[i].symbol != NULL, "%s", rows[i].text);
+        if (!is_linear || !rows[i].symbol) continue;
+        cr_expect_str_eq(linear.symbol, rows[i].symbol);
+        cr_expect_eq(berth_dim_linear_solve(&linear, rows[i].extent), rows[i].solution, "%s",
+                     rows[i].text);
+    }
+}
+
 // ---- serial forms -------------------------------------------------------------------------------
 
 Test(dim, shapes_in_text_and_json) {

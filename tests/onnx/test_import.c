@@ -237,6 +237,44 @@ Test(import, dimensions_that_follow_from_others) {
     finish(&i);
 }
 
+static void expect_relation(const char *expression, const berth_dim_bounds *bounds,
+                            const char *type, const char *failure) {
+    const int64_t dims[2] = {SYMBOL(0), SYMBOL(1)};
+    const berth_dim_relation relation = {"N1", expression};
+    const berth_import_options options = {.relations = &relation,
+                                          .relation_count = 1,
+                                          .bounds = bounds,
+                                          .bounds_count = bounds != NULL};
+    pb graph = {.size = 0};
+    graph_input(&graph, "x", 2, dims);
+    graph_output(&graph, "y", 2, dims);
+    graph_node1(&graph, "Relu", "relu", "x", "", "y");
+    pb model = model_of(&graph, 13);
+    imported i = import_with(&model, &options);
+    if (failure) {
+        cr_expect(i.status && strstr(berth_status_message(i.status), failure), "%s: %s", expression,
+                  i.status ? berth_status_message(i.status) : "imported");
+    } else {
+        cr_assert(!i.status, "%s", berth_status_message(i.status));
+        berth_strbuf text = berth_strbuf_make(i.module->arena);
+        berth_type_print(i.module,
+                         i.graph->values.data[i.graph->regions.data[0].params.data[0]].type, &text);
+        cr_expect_str_eq(berth_strbuf_text(&text), type);
+    }
+    finish(&i);
+}
+
+// "a" is no dimension of the model: one is a multiple of it.
+Test(import, dimensions_follow_from_a_symbol_of_the_callers) {
+    const berth_dim_bounds of_a = {"a", 1, 8}, of_b = {"b", 1, 8};
+    expect_relation("32*a", &of_a, "f32[N0,32*a]", NULL);
+    expect_relation("2*a+1", &of_a, "f32[N0,2*a+1]", NULL);
+    expect_relation("32*a", NULL, NULL, "\"a\" is no symbol of");
+    expect_relation("32*a", &of_b, NULL, "has no symbolic dimension \"b\"");
+    expect_relation("a*a", &of_a, NULL, "a number times that symbol");
+    expect_relation("N0*a", &of_a, NULL, "a number times that symbol");
+}
+
 // "?" and -1 are no names: such dimensions are called INPUT.AXIS, and so may be those with a name.
 Test(import, unnamed_dimensions_can_be_fixed) {
     const int64_t dims[3] = {QUESTION, 3, -1};

@@ -179,6 +179,18 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(berth.BerthError, '"rows" is no symbol of'):
             berth.load(DIGITS, dims={"batch": "rows+1"})
 
+    def test_a_dimension_is_a_multiple_of_a_symbol(self):
+        model = berth.load(DIGITS, dims={"batch": "3*groups", "groups": (1, 2)})
+        images, _ = digits()
+        expected = berth.load(DIGITS, dims={"batch": 6})(images[:6])
+        np.testing.assert_allclose(model(images[:6]), expected, 1e-5, 1e-6)
+        with self.assertRaisesRegex(berth.BerthError, "dimension 0 is 4, which 3\\*groups is for no groups"):
+            model(images[:4])
+        with self.assertRaisesRegex(berth.BerthError, "outside its bounds 3..6"):
+            model(images[:9])
+        with self.assertRaisesRegex(berth.BerthError, "rows"):
+            berth.load(DIGITS, dims={"batch": "3*groups", "groups": (1, 2), "rows": 2})
+
     def test_arrays_of_all_kinds(self):
         images, labels = digits()
         model = berth.load(DIGITS, dims={"batch": 1})
@@ -345,6 +357,41 @@ class Models(unittest.TestCase):
                 np.testing.assert_array_equal(all_rows, np.stack(rows))
             with Fails(self, "UNSUPPORTED", "it has no program"):
                 model.program((3,), ())
+
+    def test_memory_of_values(self):
+        text = ('module "m"\n'
+                "graph @main(%n: i64[], %x: f32[N]) {\n"
+                "  %y = loop(%n, _, %x) (%i: i64[], %go: bool[], %c: f32[N]) {\n"
+                "    %d = add(%c, %c)\n    return %go, %d\n  }\n"
+                "  return %y\n}\n")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.txt")
+            with open(path, "w") as file:
+                file.write(text)
+            model = berth.load(path)
+            x = np.ones(100_000, np.float32)
+            y = model(np.int64(3), x)
+            before = model.value_memory
+            self.assertGreaterEqual(before.live_bytes, x.nbytes)  # the result
+            self.assertGreaterEqual(before.reserved_bytes, before.live_bytes)
+            self.assertGreaterEqual(before.most_live_bytes, 2 * x.nbytes)  # what goes into a round, and what comes of it
+            self.assertEqual(before.limit_bytes, 0)
+            np.testing.assert_array_equal(y, 8 * x)
+            del y
+            gc.collect()
+            self.assertLess(model.value_memory.live_bytes, x.nbytes)
+            model(np.int64(3), x)
+            self.assertEqual(model.value_memory.system_count, before.system_count)
+            self.assertGreater(model.value_memory.allocation_count, before.allocation_count)
+            limit = model.value_memory.reserved_bytes
+            model.limit_value_memory(limit)
+            with Fails(self, "OUT_OF_MEMORY", str(limit)):
+                model(np.int64(3), np.ones(10_000_000, np.float32))
+            np.testing.assert_array_equal(model(np.int64(1), x), 2 * x)
+            fixed = berth.load(DIGITS, dims={"batch": 1})
+            self.assertIsNone(fixed.value_memory)
+            with Fails(self, "UNSUPPORTED"):
+                fixed.limit_value_memory(1)
 
     @needs_shared
     def test_control_flow_goldens(self):
