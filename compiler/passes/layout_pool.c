@@ -106,12 +106,22 @@ static berth_status separate_axes(pass *p, berth_op_id id) {
 
 // ---- entry --------------------------------------------------------------------------------------
 
+// Short windows that move along plain rows by a few elements: the compiler's vectors take such rows apart
+// (schedule/policy_cpu_window.c) in less time than copies into blocks and out of them take.
+static bool moves_along_rows(const berth_window *w) {
+    enum { most_terms = 32, most_step = 4, least_row = 8 };
+    int64_t terms = 1;
+    for (int i = 0; i < w->spatial; ++i) terms *= w->kernel[i];
+    int last = w->spatial - 1;
+    return terms <= most_terms && w->strides[last] > 1 && w->strides[last] <= most_step &&
+           w->output[last] >= least_row;
+}
+
 // Puts a plain input in blocks where its channels fill them. False: it stays plain.
-static bool block_input(pass *p, berth_op_id id) {
+static bool block_input(pass *p, berth_op_id id, const berth_window *w) {
     const berth_op op = graph_of(p)->ops.data[id];
     int64_t channels = type_of(p, op.inputs[0])->dims[1];
-    bool window = op.kind == BERTH_OP_MAX_POOL || op.kind == BERTH_OP_AVERAGE_POOL;
-    if (!window || channels % BERTH_LAYOUT_BLOCK || type_of(p, op.inputs[0])->layout ||
+    if (moves_along_rows(w) || channels % BERTH_LAYOUT_BLOCK || type_of(p, op.inputs[0])->layout ||
         !berth_layout__is_f32(p, op.inputs[0], -1))
         return false;
     berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank,
@@ -135,13 +145,14 @@ berth_status berth_layout__pool(pass *p, berth_op_id id, bool *out_done) {
     if (second || !berth_layout__has_blocks(p, op.outputs[0]) ||
         !berth_layout__has_blocks(p, op.inputs[0]))
         return BERTH_OK;
-    bool blocked = berth_layout__block(p, op.inputs[0]) != 0 || block_input(p, id);
-    if (!blocked && op.kind == BERTH_OP_MAX_POOL) {
+    bool blocked = berth_layout__block(p, op.inputs[0]) != 0;
+    bool window = op.kind == BERTH_OP_MAX_POOL || op.kind == BERTH_OP_AVERAGE_POOL;
+    if (!blocked && !window) return BERTH_OK;
+    if (!blocked) {
         berth_window w;
         BERTH_TRY(window_of(p, id, &w));
-        if (!goes_along_rows(p, id, &w)) return BERTH_OK;
-    } else if (!blocked) {
-        return BERTH_OK;
+        blocked = block_input(p, id, &w);
+        if (!blocked && !goes_along_rows(p, id, &w)) return BERTH_OK;
     }
     if (is_maximum(p, id)) {
         BERTH_TRY(pad_large_window(p, id));

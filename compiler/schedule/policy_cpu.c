@@ -72,6 +72,7 @@ static const struct {
              {BERTH_FORM_FLAT, berth_cpu__flat_loops},
              {BERTH_FORM_TABLES, tables},
              {BERTH_FORM_LINES, lines},
+             {BERTH_FORM_TERMS, berth_cpu__window_terms},
              {BERTH_FORM_ROW_LANES, berth_cpu__row_lanes}};
 
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *user) {

@@ -110,6 +110,10 @@ berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_
 // The body of a nest with functions of elements that several of its loops over a row need computed by
 // the first of them, where a row of them stays in the cache. policy_cpu_keep.c
 berth_stmt berth_cpu__keep_functions(berth_tfn *fn, berth_stmt body, const berth_cpu_facts *facts);
+// Short sums and extremes whose terms do not lie along the results (windows that move by two elements, types without
+// explicit vectors) as one expression in an elementwise nest; 0 when the nest is none. policy_cpu_window.c
+berth_stmt berth_cpu__window_terms(berth_tfn *fn, const berth_nest *nest,
+                                   const berth_cpu_facts *facts);
 // Loops inside a nest that go along a row, in vectors; 0 when there is none. row_lanes.c
 berth_stmt berth_cpu__row_lanes(berth_tfn *fn, const berth_nest *nest,
                                 const berth_cpu_facts *facts);

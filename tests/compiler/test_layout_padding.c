@@ -132,6 +132,29 @@ Test(layout_padding, computes_the_same) {
     }
 }
 
+// A maximum over 16 channels that moves by several elements stays in rows; one that takes more terms than compilers
+// take, or moves by one, goes into blocks and out of them.
+Test(layout_padding, strided_windows_stay_in_rows) {
+    const struct {
+        int64_t kernel, stride;
+        uint32_t copies;
+    } cases[] = {{3, 2, 0}, {2, 2, 0}, {4, 4, 2}, {3, 1, 2}, {6, 2, 2}, {5, 2, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        window w = {"strided", BERTH_OP_MAX_POOL, 16, 0, cases[i].kernel, cases[i].stride, 0, 1, 0,
+                    1};
+        fixture f = build(&w);
+        berth_multi_target *target = NULL;
+        assert_ok(berth_target_parse(f.arena, "cpu -vector_bits=256", NULL, &target));
+        berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
+        berth_compile_result result;
+        assert_ok(berth_compile(f.module, &options, &result));
+        cr_expect_eq(count(&f, BERTH_OP_RELAYOUT), cases[i].copies, "%lld by %lld: %u copies",
+                     (long long)cases[i].kernel, (long long)cases[i].stride,
+                     count(&f, BERTH_OP_RELAYOUT));
+        berth_arena_destroy(f.arena);
+    }
+}
+
 // A (transposed) convolution of `channels` rows to `outputs`, up to a pass. One output of a transposed
 // one only.
 static fixture of_rows(berth_op_kind kind, int64_t channels, int64_t length, int64_t outputs,
