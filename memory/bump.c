@@ -18,26 +18,39 @@ static berth_bump_chunk **after(berth_bump *bump) {
     return bump->current ? &bump->current->next : &bump->first;
 }
 
-// The next chunk with room for so many bytes: one that is there, or a new one before those that are too small.
-static bool next_chunk(berth_bump *bump, size_t size_bytes) {
-    berth_bump_chunk **link = after(bump);
-    if (!*link || (*link)->size_bytes < size_bytes) {
-        const size_t size = size_bytes > chunk_bytes ? size_bytes : chunk_bytes;
-        berth_bump_chunk *made = berth_alloc(bump->allocator, sizeof(*made) + size);
-        if (!made) return false;
-        *made = (berth_bump_chunk){*link, size};
-        *link = made;
-    }
-    bump->current = *link;
-    bump->used_bytes = 0;
-    return true;
+static size_t padded(size_t size_bytes) {
+    return (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+}
+
+static bool has_room(const berth_bump *bump, size_t size) {
+    return bump->current && size <= bump->current->size_bytes - bump->used_bytes;
+}
+
+size_t berth_bump_need(berth_bump *bump, size_t size_bytes) {
+    const size_t size = padded(size_bytes);
+    const berth_bump_chunk *next = *after(bump);
+    if (has_room(bump, size) || (next && next->size_bytes >= size)) return 0;
+    return sizeof(*next) + (size > chunk_bytes ? size : chunk_bytes);
+}
+
+void berth_bump_add(berth_bump *bump, void *memory, size_t size_bytes) {
+    berth_bump_chunk **link = after(bump), *made = memory;
+    *made = (berth_bump_chunk){*link, size_bytes - sizeof(*made)};
+    *link = made;
 }
 
 void *berth_bump_take(berth_bump *bump, size_t size_bytes) {
     if (size_bytes > SIZE_MAX / 2) return NULL;
-    const size_t size = (size_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
-    if (!bump->current || size > bump->current->size_bytes - bump->used_bytes)
-        if (!next_chunk(bump, size)) return NULL;
+    const size_t size = padded(size_bytes), need = berth_bump_need(bump, size);
+    if (need) {
+        void *memory = berth_alloc(bump->allocator, need);
+        if (!memory) return NULL;
+        berth_bump_add(bump, memory, need);
+    }
+    if (!has_room(bump, size)) {
+        bump->current = *after(bump);
+        bump->used_bytes = 0;
+    }
     void *taken = bytes_of(bump->current) + bump->used_bytes;
     bump->used_bytes += size;
     return taken;

@@ -31,6 +31,10 @@ typedef struct berth_bump_mark {
 
 // Aligned to 16 bytes; not set. NULL: out of memory.
 void *berth_bump_take(berth_bump *bump, size_t size_bytes);
+// Bytes of memory that taking so many (at most SIZE_MAX / 2) will ask the allocator for; 0: it will not ask.
+size_t berth_bump_need(berth_bump *bump, size_t size_bytes);
+// So many bytes of memory of the allocator, for what is taken next.
+void berth_bump_add(berth_bump *bump, void *memory, size_t size_bytes);
 berth_bump_mark berth_bump_at(const berth_bump *bump);
 // All that was taken since the mark is free again. Marks are given back in the reverse of their order.
 void berth_bump_back(berth_bump *bump, berth_bump_mark mark);

@@ -31,30 +31,39 @@ struct berth_pool {
 
 // ---- what is taken from the system --------------------------------------------------------------
 
+// Whoever calls these has the lock, has it again when they return, and not in between: the system may take its time.
 static void *take_from_system(berth_pool *pool, size_t size_bytes) {
     berth_pool_facts *facts = &pool->facts;
     if (facts->limit_bytes && (facts->reserved_bytes > facts->limit_bytes ||
                                size_bytes > facts->limit_bytes - facts->reserved_bytes))
         return NULL;
-    void *taken = berth_alloc(pool->allocator, size_bytes);
-    if (!taken) return NULL;
-    facts->system_count++;
     facts->reserved_bytes += size_bytes;
+    pthread_mutex_unlock(&pool->lock);
+    void *taken = berth_alloc(pool->allocator, size_bytes);
+    pthread_mutex_lock(&pool->lock);
+    if (!taken) {
+        facts->reserved_bytes -= size_bytes;
+        return NULL;
+    }
+    facts->system_count++;
     if (facts->reserved_bytes > facts->most_reserved_bytes)
         facts->most_reserved_bytes = facts->reserved_bytes;
     return taken;
 }
 
-static void give_to_system(berth_pool *pool, void *taken, size_t size_bytes) {
+// Not inlined: libberth is to stay small.
+__attribute__((noinline)) static void give_to_system(berth_pool *pool, void *taken,
+                                                     size_t size_bytes) {
     pool->facts.reserved_bytes -= size_bytes;
+    pthread_mutex_unlock(&pool->lock);
     berth_free(pool->allocator, taken, size_bytes);
+    pthread_mutex_lock(&pool->lock);
 }
 
-// As the allocator of `small`, which never resizes.
+// As the allocator of `small`, which is given its memory before it asks, and never resizes.
 static void *resize_reserved(void *state, void *pointer, size_t old_size_bytes,
                              size_t new_size_bytes) {
-    if (new_size_bytes) return take_from_system(state, new_size_bytes);
-    give_to_system(state, pointer, old_size_bytes);
+    if (!new_size_bytes) give_to_system(state, pointer, old_size_bytes);
     return NULL;
 }
 
@@ -98,10 +107,14 @@ static void *take_small(berth_pool *pool, size_t size_bytes) {
     small_block **free = &pool->free[(size_bytes - 1) / class_bytes];
     const size_t size = class_of(size_bytes);
     small_block *block = *free;
-    if (block)
+    if (block) {
         *free = block->next;
-    else
+    } else {
+        const size_t need = berth_bump_need(&pool->small, size);
+        void *memory = need ? take_from_system(pool, need) : NULL;
+        if (memory) berth_bump_add(&pool->small, memory, need);
         block = berth_bump_take(&pool->small, size);
+    }
     if (!block) return NULL;
     pool->small_count++;
     BERTH_MEMORY_SHOW(block, size);
@@ -154,8 +167,10 @@ static void give(berth_pool *pool, void *taken, size_t size_bytes) {
 // ---- the pool -----------------------------------------------------------------------------------
 
 static void destroy(berth_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
     berth_bump_close(&pool->small);
     drop_empty_regions(pool, 0);
+    pthread_mutex_unlock(&pool->lock);
     pthread_mutex_destroy(&pool->lock);
     berth_free(pool->allocator, pool, sizeof(*pool));
 }

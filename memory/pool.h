@@ -29,7 +29,7 @@ typedef struct berth_pool_facts {
     uint64_t refused_count, refused_bytes;         // blocks the limit refused; the last one's size
 } berth_pool_facts;
 
-// `allocator` is asked under the pool's lock: one that the application gave would not do. Errors: OUT_OF_MEMORY.
+// `allocator` is asked by any thread that uses the pool, never under its lock. Errors: OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_pool_create(berth_allocator allocator, berth_pool **out_pool);
 // No more blocks are asked for; those there are stay. NULL is fine.
 void berth_pool_close(berth_pool *pool);

@@ -347,3 +347,33 @@ Test(pool, the_system_may_refuse) {
         cr_assert_eq(atomic_load(&counting.live_count), 0);
     }
 }
+
+typedef struct asking_system {
+    berth_pool *pool;
+    uint32_t asked_count, given_count;
+} asking_system;
+
+// A system that looks at the pool meanwhile.
+static void *ask_and_look(void *user, void *pointer, size_t old_size_bytes, size_t new_size_bytes) {
+    asking_system *system = user;
+    berth_pool_facts facts;
+    if (system->pool) berth_pool_get_facts(system->pool, &facts);
+    *(new_size_bytes ? &system->asked_count : &system->given_count) += 1;
+    return berth_resize(berth_allocator_system(), pointer, old_size_bytes, new_size_bytes);
+}
+
+Test(pool, the_system_is_asked_without_the_lock, .timeout = 60) {
+    static const size_t large[] = {100, 100 << 20, 50 << 20}, small[] = {100, 3000};
+    asking_system system = {NULL};
+    berth_pool *pool = NULL;
+    assert_ok(berth_pool_create((berth_allocator){ask_and_look, &system}, &pool));
+    system.pool = pool;
+    const uint32_t asked = system.asked_count;
+    run_like(pool, large, 3);
+    cr_assert_geq(system.asked_count, asked + 3, "a chunk of the small ones, two regions");
+    for (int i = 0; i < 100; ++i) run_like(pool, small, 2);
+    cr_assert_gt(system.given_count, 0, "the large ones");
+    system.pool = NULL;
+    berth_pool_close(pool);
+    cr_assert_eq(system.asked_count, system.given_count);
+}
