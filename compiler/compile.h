@@ -199,7 +199,9 @@ typedef struct berth_memory_report {
     const berth_memory_share
         *shares;  // where there are several memories for values, the fastest first
     uint32_t share_count;
-    bool shares_proven;  // no other assignment has less to wait for
+    bool shares_proven;  // no other assignment has less to wait for, in this order of the steps
+    bool
+        ordered_for_memories;  // another order than that of the least peak is kept, as less is waited for
 } berth_memory_report;
 
 struct berth_work;           // compiler/cost/work.h

@@ -28,7 +28,7 @@ static berth_status check_buffers(const berth_memory_order_problem *p) {
     return BERTH_OK;
 }
 
-static berth_status check(const berth_memory_order_problem *p) {
+berth_status berth_order__check(const berth_memory_order_problem *p) {
     for (uint32_t i = 0; i < p->edge_count; ++i) {
         if (p->edges[i].after >= p->node_count) return bad("edge", i, "its end is no node");
         if (p->edges[i].before >= p->edges[i].after) return bad("edge", i, "it goes backwards");
@@ -71,9 +71,8 @@ static order_lists lists_of(berth_arena *arena, uint32_t key_count, const pair_l
     return make_lists(arena, key_count, list->keys.data, list->values.data, list->keys.count);
 }
 
-// Cuts nodes [first, end) out of the problem: what is before is done, what is after is not.
-static void cut_part(berth_arena *arena, const berth_memory_order_problem *p, uint32_t first,
-                     uint32_t end, order_part *out) {
+void berth_order__cut_part(berth_arena *arena, const berth_memory_order_problem *p, uint32_t first,
+                           uint32_t end, order_part *out) {
     *out = (order_part){.node_count = end - first,
                         .sizes = berth_arena_new_array(arena, uint64_t, p->buffer_count),
                         .before = berth_arena_new_array(arena, bool, p->buffer_count),
@@ -291,7 +290,7 @@ typedef struct solver {
 // Live bytes at every group in the given order.
 static uint64_t *live_at_groups(solver *s) {
     order_part whole;
-    cut_part(s->scratch, &s->p, 0, s->p.node_count, &whole);
+    berth_order__cut_part(s->scratch, &s->p, 0, s->p.node_count, &whole);
     uint64_t *live_at = berth_arena_new_array(s->scratch, uint64_t, s->p.node_count);
     uint64_t *done = berth_arena_new_array(s->scratch, uint64_t, s->p.node_count / 64 + 1);
     uint64_t live = 0;
@@ -307,7 +306,7 @@ static uint64_t *live_at_groups(solver *s) {
 static uint64_t bound_of(solver *s, uint32_t first, uint32_t end) {
     berth_arena *arena = berth_arena_create_child(s->scratch);
     order_part part;
-    cut_part(arena, &s->p, first, end, &part);
+    berth_order__cut_part(arena, &s->p, first, end, &part);
     uint64_t bound = berth_order__bound(arena, &part);
     berth_arena_destroy(arena);
     return bound;
@@ -339,7 +338,7 @@ static uint64_t highest_bound(const solver *s) {
 static void solve_part(solver *s, part_record *record, uint64_t floor_bytes) {
     berth_arena *arena = berth_arena_create_child(s->scratch);
     order_part part;
-    cut_part(arena, &s->p, record->first, record->end, &part);
+    berth_order__cut_part(arena, &s->p, record->first, record->end, &part);
     uint32_t *order = berth_arena_new_array(arena, uint32_t, part.node_count);
     order_search search = {.floor_bytes = floor_bytes,
                            .limit_bytes = record->peak_bytes,
@@ -393,7 +392,7 @@ uint64_t berth_memory_order_peak(berth_arena *arena, const berth_memory_order_pr
                                  const uint32_t *nodes) {
     berth_arena *scratch = berth_arena_create_child(arena);
     order_part whole;
-    cut_part(scratch, problem, 0, problem->node_count, &whole);
+    berth_order__cut_part(scratch, problem, 0, problem->node_count, &whole);
     uint64_t *done = berth_arena_new_array(scratch, uint64_t, problem->node_count / 64 + 1);
     uint64_t peak = 0;
     uint64_t live = 0;
@@ -414,7 +413,7 @@ static void solve(berth_arena *scratch, const berth_memory_order_problem *proble
                 .owner = berth_arena_new_array(scratch, uint32_t, n),
                 .before = berth_arena_new_array(scratch, bool, n),
                 .group = berth_arena_new_array(scratch, uint32_t, n)};
-    cut_part(scratch, problem, 0, n, &g.whole);
+    berth_order__cut_part(scratch, problem, 0, n, &g.whole);
     out->source_bytes = berth_order__source_peak(scratch, &g.whole);
     out->peak_bytes = out->source_bytes;
     for (uint32_t i = 0; i < n; ++i) out->nodes[i] = i;
@@ -440,7 +439,7 @@ static void solve(berth_arena *scratch, const berth_memory_order_problem *proble
 berth_status berth_memory_order_solve(berth_arena *arena, const berth_memory_order_problem *problem,
                                       uint64_t state_budget, berth_memory_order *out_order) {
     *out_order = (berth_memory_order){.proven = true};
-    BERTH_TRY(check(problem));
+    BERTH_TRY(berth_order__check(problem));
     out_order->nodes = berth_arena_new_array(arena, uint32_t, problem->node_count);
     if (problem->node_count == 0) return BERTH_OK;
     berth_arena *scratch = berth_arena_create_child(arena);

@@ -1,4 +1,4 @@
-// Shared by memory/order.c, memory/order_part.c and memory/order_search.c.
+// Shared by memory/order*.c.
 #ifndef BERTH_MEMORY_ORDER_PRIVATE_H_
 #define BERTH_MEMORY_ORDER_PRIVATE_H_
 
@@ -40,6 +40,11 @@ static inline void berth_order__add(uint64_t *set, uint32_t i) {
     set[i / 64] |= (uint64_t)1 << (i % 64);
 }
 
+// Whether the problem is as memory/order.h says. Errors: INVALID_ARGUMENT.
+BERTH_MUST_USE berth_status berth_order__check(const berth_memory_order_problem *problem);
+// Cuts nodes [first, end) out of the problem: what is before is done, what is after is not.
+void berth_order__cut_part(berth_arena *arena, const berth_memory_order_problem *problem,
+                           uint32_t first, uint32_t end, order_part *out);
 // What running `node` after the set `done` does, with `live_bytes` live in between.
 order_move berth_order__move(const order_part *part, const uint64_t *done, uint32_t node,
                              uint64_t live_bytes);

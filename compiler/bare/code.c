@@ -77,10 +77,13 @@ static void add_shares(const berth_bare_printer *p, berth_strbuf *out) {
         berth_strbuf_addf(out, "%s %.1f %% in \"%s\"", i ? "," : "",
                           all > 0 ? 100 * m->shares[i].moved_bytes / all : 0,
                           berth_bare__comment(p->arena, m->shares[i].memory));
-    berth_strbuf_addf(out, "%s. */\n",
-                      m->shares_proven
-                          ? ":\n   no other division of the values has less to wait for"
-                          : ";\n   whether another division is faster is not proven");
+    berth_strbuf_addf(
+        out, "%s%s. */\n",
+        m->shares_proven ? ":\n   no other division of the values has less to wait for"
+                         : ";\n   whether another division is faster is not proven",
+        m->ordered_for_memories
+            ? ".\n   The operations are in an order that allows it, not in that of the least peak"
+            : "");
 }
 
 // What an array of the application in place of a memory's static arrays must have.

@@ -1,4 +1,5 @@
 // Plain C for a device with several memories (DTCM beside SRAM): which values lie in which.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,33 +144,61 @@ static void report_shares(berth_packager *p, const values *v, const double *move
     p->report->share_count = count;
 }
 
-berth_status berth_packager__assign_memories(berth_packager *p, uint32_t place) {
-    uint32_t count = 0, last = 0;
+typedef struct assigning {
+    choice *choices;
+    uint32_t count;  // fewer than two: there is nothing to choose
+    uint32_t own;    // memory of the target
+    values v;
+    double *moved_bytes;  // per value
+    berth_memory_assign_pool *pools;
+    berth_memory_assignment found;
+} assigning;
+
+static berth_status find_assignment(berth_packager *p, uint32_t place, assigning *a) {
+    uint32_t last = 0;
+    *a = (assigning){0};
     if (p->target->executor != BERTH_EXECUTOR_AOT || place >= p->target->device_count ||
         p->steps.count == 0)
         return BERTH_OK;
-    uint32_t own = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
-    choice *choices = find_choices(p, place, &count);
-    if (count < 2) return BERTH_OK;
-    values v = {0};
-    count_moves(p, &v);
-    collect(p, place, own, &v);
-    berth_memory_assign_pool *pools =
-        berth_arena_new_array(p->arena, berth_memory_assign_pool, count);
-    for (uint32_t i = 0; i < count; ++i) {
-        pools[i] = choices[i].pool;
-        if (choices[i].own) last = i;
+    a->own = berth_packager__memory(p, place, BERTH_POOL_WORKSPACE);
+    a->choices = find_choices(p, place, &a->count);
+    if (a->count < 2) return BERTH_OK;
+    values *v = &a->v;
+    count_moves(p, v);
+    collect(p, place, a->own, v);
+    a->pools = berth_arena_new_array(p->arena, berth_memory_assign_pool, a->count);
+    for (uint32_t i = 0; i < a->count; ++i) {
+        a->pools[i] = a->choices[i].pool;
+        if (a->choices[i].own) last = i;
     }
-    double *moved_bytes = berth_arena_new_array(p->arena, double, v.buffers.count + 1);
-    for (uint32_t i = 0; i < v.buffers.count; ++i) {
-        uint32_t storage = v.storages.data[i];
-        moved_bytes[i] = v.moved_bytes[storage == BERTH_NO_INDEX ? p->storages.count : storage];
+    a->moved_bytes = berth_arena_new_array(p->arena, double, v->buffers.count + 1);
+    for (uint32_t i = 0; i < v->buffers.count; ++i) {
+        uint32_t storage = v->storages.data[i];
+        a->moved_bytes[i] = v->moved_bytes[storage == BERTH_NO_INDEX ? p->storages.count : storage];
     }
-    berth_memory_assignment found;
-    BERTH_TRY(berth_memory_assign(p->arena, v.buffers.data, moved_bytes, v.buffers.count, pools,
-                                  count, last, 0, &found));
-    move_values(p, &v, choices, own);
-    report_shares(p, &v, moved_bytes, choices, count);
-    p->report->shares_proven = found.optimal;
+    return berth_memory_assign(p->arena, v->buffers.data, a->moved_bytes, v->buffers.count,
+                               a->pools, a->count, last, 0, &a->found);
+}
+
+berth_status berth_packager__assign_memories(berth_packager *p, uint32_t place) {
+    assigning a;
+    BERTH_TRY(find_assignment(p, place, &a));
+    if (a.count < 2) return BERTH_OK;
+    move_values(p, &a.v, a.choices, a.own);
+    report_shares(p, &a.v, a.moved_bytes, a.choices, a.count);
+    p->report->shares_proven = a.found.optimal;
+    return BERTH_OK;
+}
+
+berth_status berth_packager__weigh_memories(berth_packager *p, uint32_t place,
+                                            berth_packager_memories *out) {
+    assigning a;
+    *out = (berth_packager_memories){0};
+    BERTH_TRY(find_assignment(p, place, &a));
+    if (a.count < 2) return BERTH_OK;
+    *out = (berth_packager_memories){.pools = a.pools,
+                                     .pool_count = a.count,
+                                     .cost = a.found.fits ? a.found.cost : INFINITY,
+                                     .optimal = a.found.optimal};
     return BERTH_OK;
 }

@@ -381,11 +381,16 @@ static berth_status check_limit(berth_packager *p, uint32_t place,
         values ? describe_peak(p, values) : describe_constants(p, index));
 }
 
-static berth_status place_all(berth_packager *p, uint32_t place,
-                              berth_memory_report_pool *reports) {
+// What is live all the time.
+static void place_rows(berth_packager *p, uint32_t place) {
     place_in_row(p, place, BERTH_POOL_IO);
     place_in_row(p, place, BERTH_POOL_CONSTANT);
     place_in_row(p, place, BERTH_POOL_STORE);
+}
+
+static berth_status place_all(berth_packager *p, uint32_t place,
+                              berth_memory_report_pool *reports) {
+    place_rows(p, place);
     BERTH_TRY(berth_packager__assign_memories(p, place));
     return place_workspace(p, place, reports);
 }
@@ -400,6 +405,16 @@ berth_status berth_packager__measure_place(berth_packager *p, uint32_t place, ui
         berth_packager__used_bytes(p, berth_packager__memory(p, place, BERTH_POOL_WORKSPACE));
     p->pools.count = p->pool_place.count = p->report->pool_count = 0;
     return BERTH_OK;
+}
+
+berth_status berth_packager__find_memories(berth_packager *p, uint32_t place,
+                                           berth_packager_memories *out) {
+    berth_packager__index_places(p);
+    find_users(p);
+    place_rows(p, place);
+    berth_status status = berth_packager__weigh_memories(p, place, out);
+    p->pools.count = p->pool_place.count = 0;
+    return status;
 }
 
 // By memory planning, or as an earlier program for other sizes has it.

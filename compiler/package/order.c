@@ -163,19 +163,27 @@ static uint32_t number_nodes(orderer *o) {
     return count;
 }
 
+static berth_memory_order_problem problem_of(const orderer *o, uint32_t node_count) {
+    return (berth_memory_order_problem){.node_count = node_count,
+                                        .edges = o->edges.data,
+                                        .edge_count = o->edges.count,
+                                        .buffers = o->buffers.data,
+                                        .buffer_count = o->buffers.count,
+                                        .in_place = o->in_place.data,
+                                        .in_place_count = o->in_place.count};
+}
+
 // Nodes of the problem back to steps, in the packager's arena.
-static berth_status solve(orderer *o, uint32_t node_count, berth_memory_order *out_order) {
-    berth_memory_order_problem problem = {.node_count = node_count,
-                                          .edges = o->edges.data,
-                                          .edge_count = o->edges.count,
-                                          .buffers = o->buffers.data,
-                                          .buffer_count = o->buffers.count,
-                                          .in_place = o->in_place.data,
-                                          .in_place_count = o->in_place.count};
-    BERTH_TRY(berth_memory_order_solve(o->arena, &problem, 0, out_order));
+static uint32_t *steps_of(const orderer *o, const uint32_t *nodes, uint32_t node_count) {
     uint32_t *steps = berth_arena_new_array(o->p->arena, uint32_t, node_count);
-    for (uint32_t i = 0; i < node_count; ++i) steps[i] = o->step_of[out_order->nodes[i]];
-    out_order->nodes = steps;
+    for (uint32_t i = 0; i < node_count; ++i) steps[i] = o->step_of[nodes[i]];
+    return steps;
+}
+
+static berth_status solve(orderer *o, uint32_t node_count, berth_memory_order *out_order) {
+    berth_memory_order_problem problem = problem_of(o, node_count);
+    BERTH_TRY(berth_memory_order_solve(o->arena, &problem, 0, out_order));
+    out_order->nodes = steps_of(o, out_order->nodes, node_count);
     return BERTH_OK;
 }
 
@@ -191,27 +199,100 @@ const berth_memory_order_edge *berth_packager__find_dependencies(berth_packager 
     return o.edges.data;
 }
 
+static bool on_several_devices(const berth_packager *p) {
+    for (uint32_t i = 1; i < p->steps.count; ++i)
+        if (p->steps.data[i].device != p->steps.data[0].device) return true;
+    return false;
+}
+
+// The problem of all steps; the number of its nodes.
+static uint32_t make_problem(orderer *o, const berth_sharing *sharing) {
+    uint32_t count = o->p->storages.count;
+    o->arena = berth_arena_create_child(o->p->arena);
+    o->sharing.into = berth_arena_copy(o->arena, sharing->into, count * sizeof(*sharing->into));
+    o->sharing.offset_bytes =
+        berth_arena_copy(o->arena, sharing->offset_bytes, count * sizeof(*sharing->offset_bytes));
+    o->buffer_of = berth_arena_new_array(o->arena, uint32_t, count);
+    uint32_t node_count = number_nodes(o);
+    memset(o->buffer_of, 0xff, count * sizeof(*o->buffer_of));
+    collect_accesses(o);
+    move_to_outputs(o);
+    for (uint32_t i = 0; i < count; ++i) {
+        add_edges(o, &o->lists[i]);
+        add_buffer(o, i);
+    }
+    add_in_place(o);
+    return node_count;
+}
+
 berth_status berth_packager__find_order(berth_packager *p, const berth_sharing *sharing,
                                         berth_memory_order *out_order) {
     *out_order = (berth_memory_order){0};
-    for (uint32_t i = 1; i < p->steps.count; ++i)
-        if (p->steps.data[i].device != p->steps.data[0].device) return BERTH_OK;
-    uint32_t count = p->storages.count;
-    orderer o = {.p = p, .arena = berth_arena_create_child(p->arena)};
-    o.sharing.into = berth_arena_copy(o.arena, sharing->into, count * sizeof(*sharing->into));
-    o.sharing.offset_bytes =
-        berth_arena_copy(o.arena, sharing->offset_bytes, count * sizeof(*sharing->offset_bytes));
-    o.buffer_of = berth_arena_new_array(o.arena, uint32_t, count);
-    uint32_t node_count = number_nodes(&o);
-    memset(o.buffer_of, 0xff, count * sizeof(*o.buffer_of));
-    collect_accesses(&o);
-    move_to_outputs(&o);
-    for (uint32_t i = 0; i < count; ++i) {
-        add_edges(&o, &o.lists[i]);
-        add_buffer(&o, i);
-    }
-    add_in_place(&o);
+    if (on_several_devices(p)) return BERTH_OK;
+    orderer o = {.p = p};
+    uint32_t node_count = make_problem(&o, sharing);
     berth_status status = solve(&o, node_count, out_order);
+    berth_arena_destroy(o.arena);
+    return status;
+}
+
+// ---- several memories ---------------------------------------------------------------------------
+
+// Private arrays are there all the time.
+static void add_private_arrays(orderer *o, uint32_t place, uint32_t node_count) {
+    uint32_t own = berth_packager__memory(o->p, place, BERTH_POOL_WORKSPACE);
+    uint64_t size_bytes = berth_packager__scratch_bytes(o->p, own);
+    if (size_bytes == 0) return;
+    uint32_t *users = berth_arena_new_array(o->arena, uint32_t, node_count);
+    for (uint32_t i = 0; i < node_count; ++i) users[i] = i;
+    berth_vec_push(o->arena, &o->buffers,
+                   ((berth_memory_order_buffer){size_bytes, users, node_count}));
+}
+
+// Per buffer of the problem.
+static double *count_moves(const orderer *o) {
+    const berth_packager *p = o->p;
+    double *moved_bytes = berth_arena_new_array(o->arena, double, o->buffers.count + 1);
+    for (uint32_t i = 0; i < p->steps.count; ++i) {
+        const berth_step_facts *facts = &p->facts.data[i];
+        uint32_t bindings = facts->removed ? 0 : berth_packager__binding_count(p, i);
+        for (uint32_t b = 0; b < bindings; ++b) {
+            uint32_t tensor = p->steps.data[i].bindings[b];
+            uint64_t offset = 0;
+            uint32_t buffer = o->buffer_of[find_root(o, tensor, &offset)];
+            if (buffer == BERTH_NO_INDEX) continue;
+            moved_bytes[buffer] += facts->moved_bytes ? facts->moved_bytes[b]
+                                                      : (double)p->tensors.data[tensor].size_bytes;
+        }
+        moved_bytes[o->buffers.count] += facts->scratch_moved_bytes;
+    }
+    return moved_bytes;
+}
+
+// What is in other memories than those to choose from takes no part.
+static void leave_others_out(orderer *o, uint32_t place) {
+    for (uint32_t i = 0; i < o->p->storages.count; ++i)
+        if (o->buffer_of[i] != BERTH_NO_INDEX && o->p->storages.data[i].place != place)
+            o->buffers.data[o->buffer_of[i]].size_bytes = 0;
+}
+
+berth_status berth_packager__find_order_of_memories(berth_packager *p, const berth_sharing *sharing,
+                                                    uint32_t place,
+                                                    const berth_packager_memories *memories,
+                                                    berth_memory_order_pools *out_order) {
+    *out_order = (berth_memory_order_pools){0};
+    if (on_several_devices(p) || memories->pool_count < 2) return BERTH_OK;
+    orderer o = {.p = p};
+    uint32_t node_count = make_problem(&o, sharing);
+    leave_others_out(&o, place);
+    // Those of private arrays, which are the last buffer where there are any, are counted last.
+    const double *moved_bytes = count_moves(&o);
+    add_private_arrays(&o, place, node_count);
+    berth_memory_order_problem problem = problem_of(&o, node_count);
+    berth_status status =
+        berth_memory_order_pools_solve(o.arena, &problem, moved_bytes, memories->pools,
+                                       memories->pool_count, memories->cost, 0, out_order);
+    if (!status && out_order->fits) out_order->nodes = steps_of(&o, out_order->nodes, node_count);
     berth_arena_destroy(o.arena);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "compiler/pipeline.h"
 #include "memory/order.h"
+#include "memory/order_pools.h"
 #include "target/route_memo.h"
 
 // Bytes that one or more tensors (views) live in.
@@ -91,6 +92,14 @@ typedef struct berth_sharing {
     uint32_t *own_first_step;          // of the storage alone
 } berth_sharing;
 
+// The memories that the values of a place may be in, and what they wait for there.
+typedef struct berth_packager_memories {
+    const berth_memory_assign_pool *pools;  // that values may be in, by rising cost
+    uint32_t pool_count;                    // fewer than two: there is nothing to choose
+    double cost;                            // INFINITY: it does not fit
+    bool optimal;                           // proven for this order of steps
+} berth_packager_memories;
+
 // Places: memories of the target, as storages are in them. A place below the number of devices is
 // the own memory of that device, which stands for all that keep their values there: the host where
 // it does, else the first cpu device, else the first device. The others are the memories of further
@@ -146,6 +155,12 @@ BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
                                                        const berth_sharing *sharing,
                                                        berth_memory_order *out_order);
 
+// Of a device with several memories: an order of the steps with which the values at `place` wait less
+// (memory/order_pools.h). nodes, which are steps, is NULL where none below `limit_cost` was found.
+BERTH_MUST_USE berth_status berth_packager__find_order_of_memories(
+    berth_packager *packager, const berth_sharing *sharing, uint32_t place,
+    const berth_packager_memories *memories, berth_memory_order_pools *out_order);
+
 // Which steps come after which, by the bytes that they touch; none is removed. By storages, then by the earlier
 // step. Arena memory.
 const berth_memory_order_edge *berth_packager__find_dependencies(berth_packager *packager,
@@ -184,6 +199,12 @@ BERTH_MUST_USE berth_status berth_packager__plan_memory(berth_packager *packager
 // fast ones (memory/assign.h). Inputs, outputs and constants are placed already.
 BERTH_MUST_USE berth_status berth_packager__assign_memories(berth_packager *packager,
                                                             uint32_t place);
+// What assignment the workspace at `place` would get, with its lifetimes as they are. Moves nothing.
+BERTH_MUST_USE berth_status berth_packager__weigh_memories(berth_packager *packager, uint32_t place,
+                                                           berth_packager_memories *out);
+// memory.c: the same before anything is placed.
+BERTH_MUST_USE berth_status berth_packager__find_memories(berth_packager *packager, uint32_t place,
+                                                          berth_packager_memories *out);
 // Whether a memory of the target takes values beside those of own memories: plain C, where its device reaches it.
 bool berth_packager__takes_values(const berth_multi_target *target, uint32_t memory);
 

@@ -446,6 +446,52 @@ static void lower_peak_by_order(berth_packager *p, const berth_sharing *s,
     if (measure(p, s, true) >= source_bytes) permute_back(p, order->nodes);
 }
 
+// Lifetimes, and results over operands, in the order that the steps have.
+static void share_bytes(berth_packager *p, const berth_sharing *given) {
+    berth_sharing s = make_sharing(p, p->arena);
+    copy_sharing(p, given, &s);
+    find_lifetimes(p, &s);
+    p->report->in_place_count = apply_all_in_place(p, &s, p->arena);
+    p->report->ordered_bytes = measure(p, &s, false);
+    for (uint32_t i = 0; i < p->storages.count; ++i) {
+        berth_storage *storage = &p->storages.data[i];
+        storage->into = s.into[i];
+        storage->into_offset_bytes = s.offset_bytes[i];
+        storage->first_step = s.first_step[i];
+        storage->last_step = s.last_step[i];
+    }
+    if (p->target->executor == BERTH_EXECUTOR_AOT) berth_packager__lend(p);
+}
+
+static bool has_several_memories(const berth_packager *p) {
+    for (uint32_t m = 0; m < p->target->memory_count; ++m)
+        if (berth_packager__takes_values(p->target, m)) return p->steps.count > 0;
+    return false;
+}
+
+// Where a device has several memories, its values wait for them less in some orders than in others, and fit in
+// some. The order of the least peak is kept where none is better.
+static berth_status order_for_memories(berth_packager *p, const berth_sharing *s) {
+    if (!has_several_memories(p)) return BERTH_OK;
+    const uint32_t place = berth_packager__place(p, p->steps.data[0].device, NULL);
+    const size_t bytes = p->storages.count * sizeof(*p->storages.data);
+    const berth_storage *plain = berth_arena_copy(p->arena, p->storages.data, bytes);
+    berth_packager_memories given, found;
+    berth_memory_order_pools order;
+    share_bytes(p, s);
+    BERTH_TRY(berth_packager__find_memories(p, place, &given));
+    BERTH_TRY(berth_packager__find_order_of_memories(p, s, place, &given, &order));
+    memcpy(p->storages.data, plain, bytes);
+    if (!order.fits) return BERTH_OK;
+    permute(p, order.nodes, p->steps.count);
+    share_bytes(p, s);
+    BERTH_TRY(berth_packager__find_memories(p, place, &found));
+    memcpy(p->storages.data, plain, bytes);
+    p->report->ordered_for_memories = found.cost < given.cost;
+    if (found.cost >= given.cost) permute_back(p, order.nodes);
+    return BERTH_OK;
+}
+
 berth_status berth_packager__share_memory(berth_packager *p) {
     berth_packager__index_places(p);
     berth_sharing s = make_sharing(p, p->arena);
@@ -459,18 +505,9 @@ berth_status berth_packager__share_memory(berth_packager *p) {
     p->report->views_bytes = measure(p, &s, true);
     lower_peak_by_order(p, &s, &order);
     end_earlier_by_order(p, &s);
-    find_lifetimes(p, &s);
-    p->report->in_place_count = apply_all_in_place(p, &s, p->arena);
-    p->report->ordered_bytes = measure(p, &s, false);
+    BERTH_TRY(order_for_memories(p, &s));
+    share_bytes(p, &s);
     if (p->report->ordered_bytes < p->report->order_bound_bytes)
         p->report->order_bound_bytes = 0;  // a bound where no result is over one of another size
-    for (uint32_t i = 0; i < p->storages.count; ++i) {
-        berth_storage *storage = &p->storages.data[i];
-        storage->into = s.into[i];
-        storage->into_offset_bytes = s.offset_bytes[i];
-        storage->first_step = s.first_step[i];
-        storage->last_step = s.last_step[i];
-    }
-    if (p->target->executor == BERTH_EXECUTOR_AOT) berth_packager__lend(p);
     return BERTH_OK;
 }

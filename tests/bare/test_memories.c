@@ -173,3 +173,38 @@ Test(bare_memories, hostile_names_of_memories_stay_names) {
     remove_tree(folder);
     bare_end(&b);
 }
+
+// Both values of 100 that %b and %c read nine times are in a fast memory that has room for one, where the steps run branch
+// by branch: which needs more of the other memory than the order with the least peak, in which both are live when
+// %i, of 400 values, ends. Where there is no room for that, one of them is in the other memory.
+Test(bare_memories, steps_run_in_the_order_in_which_values_wait_least) {
+    static const char branches[] =
+        "module \"m\"\n"
+        "graph @main(%x: f32[1,1,22,22], %v: f32[2,1,3,3], %w: f32[2,1,3,3]) {\n"
+        "  %i = max_pool(%x) {kernel_shape = [3, 3]}\n"
+        "  %h = max_pool(%i) {kernel_shape = [11, 11]}\n"
+        "  %g = average_pool(%i) {kernel_shape = [11, 11]}\n"
+        "  %b = conv(%h, %v, _) {pads = [1, 1, 1, 1]}\n"
+        "  %c = conv(%g, %w, _) {pads = [1, 1, 1, 1]}\n"
+        "  %s = add(%b, %c)\n"
+        "  %o = max_pool(%s) {kernel_shape = [10, 10]}\n"
+        "  return %o\n"
+        "}\n";
+    enum { FIXED_BYTES = (22 * 22 + 2 * 9 + 2 * 9 + 2) * 4, I_BYTES = 1600, ONE_BYTES = 400 };
+    char target[512];
+    bare_built b = {0};
+    assert_ok(bare_build(&b, branches, board(target, 16384, "dtcm", ONE_BYTES, "8e8"), "m"));
+    cr_expect(b.memory->ordered_for_memories);
+    double both = share_of(&b, "dtcm")->moved_bytes;
+    cr_expect(strstr(bare_text_of(&b, "m.h"), "#define M_ARENA_DTCM_BYTES 400\n"));
+    cr_expect(strstr(bare_text_of(&b, "m.h"), "not in that of the least peak. */"));
+    bare_end(&b);
+    // %i, and %h or %g beside it, of which one is in the fast memory.
+    unsigned least = FIXED_BYTES + 16 + I_BYTES + ONE_BYTES;
+    b = (bare_built){0};
+    assert_ok(bare_build(&b, branches, board(target, least, "dtcm", ONE_BYTES, "8e8"), "m"));
+    cr_expect_not(b.memory->ordered_for_memories);
+    cr_expect_lt(share_of(&b, "dtcm")->moved_bytes, 0.6 * both, "%g of %g",
+                 share_of(&b, "dtcm")->moved_bytes, both);
+    bare_end(&b);
+}
