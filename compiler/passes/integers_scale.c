@@ -168,11 +168,38 @@ static bool gives_back(const quantizer *t, berth_value_id value, berth_value_id 
            berth_tensor_get_f64(q.scale, 0) == berth_tensor_get_f64(t->scale, 0);
 }
 
+// quantize(concat(a, b)) = concat(quantize(a), quantize(b)): bytes are joined in place of floats, and a part that was
+// quantised the same way before is taken as it is.
+static berth_status quantize_parts(quantizer *t, const berth_op *concat) {
+    berth_rewriter *r = t->r;
+    const berth_op from = *concat;
+    berth_value_id *parts =
+        berth_arena_copy(r->module->arena, from.inputs, from.input_count * sizeof(*parts));
+    for (uint32_t i = 0; i < from.input_count; ++i) {
+        berth_value_id inputs[3] = {berth_rewriter_resolve(r, parts[i]), t->op.inputs[1],
+                                    t->op.input_count > 2 ? t->op.inputs[2] : BERTH_NONE};
+        berth_op_id made;
+        BERTH_TRY(berth_rewriter_insert_op(r, t->id, BERTH_OP_QUANTIZE_LINEAR, inputs,
+                                           t->op.input_count, 1, &t->op.attrs, t->op.loc, &made));
+        parts[i] = berth_graph_get(r->module, r->function)->ops.data[made].outputs[0];
+        BERTH_TRY(berth_integers__quantize(r, made));
+        parts[i] = berth_rewriter_resolve(r, parts[i]);
+    }
+    berth_value_id joined = BERTH_NONE;
+    BERTH_TRY(berth_rewriter_insert(r, t->id, BERTH_OP_CONCAT, parts, from.input_count, &from.attrs,
+                                    from.loc, &joined));
+    berth_rewriter_replace(r, t->op.outputs[0], joined);
+    return BERTH_OK;
+}
+
 berth_status berth_integers__quantize(berth_rewriter *r, berth_op_id id) {
     berth_graph *graph = berth_graph_get(r->module, r->function);
     quantizer t = {.r = r, .id = id, .op = graph->ops.data[id]};
     if (!describe(&t)) return BERTH_OK;
     berth_value_id value = berth_rewriter_resolve(r, t.op.inputs[0]);
+    const berth_op *concat = def_of(&t, value);
+    if (concat && concat->kind == BERTH_OP_CONCAT && one_use(&t, value))
+        return quantize_parts(&t, concat);
     double low = 0;
     double high = 0;
     for (const berth_op *op = def_of(&t, value);

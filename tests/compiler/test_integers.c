@@ -239,6 +239,29 @@ Test(integers, what_is_between_convolutions) {
     }
 }
 
+// Parts of what is joined are quantised one by one: bytes are joined, and a part with the same parameters is as it was.
+Test(integers, joined_parts) {
+    fixture f = begin();
+    berth_value_id x = input(&f, 4, image);
+    berth_value_id parts[2] = {pair(&f, x, 0.025, BERTH_DTYPE_U8, 128),
+                               pair(&f, x, 0.03, BERTH_DTYPE_U8, 120)};
+    berth_value_id y = op(&f, BERTH_OP_CONCAT, parts, 2);
+    berth_attrs_set_int(f.module, &last_op(&f)->attrs, "axis", 1);
+    y = pair(&f, y, 0.025, BERTH_DTYPE_U8, 128);
+    expect_within(&f, y, 4, image, 0.025);
+    const berth_graph *graph = berth_graph_get(f.module, f.main);
+    cr_expect_eq(count_kind(&f, BERTH_OP_CONCAT), 1);
+    cr_expect_eq(count_kind(&f, BERTH_OP_DEQUANTIZE_LINEAR), 2,
+                 "of the second part, and at the end");
+    for (uint32_t i = 0; i < graph->ops.count; ++i) {
+        const berth_op *joined = &graph->ops.data[i];
+        if (joined->region == BERTH_NONE || joined->kind != BERTH_OP_CONCAT) continue;
+        berth_type_id type = graph->values.data[joined->outputs[0]].type;
+        cr_expect_eq(berth_type_get(f.module, type)->dtype, BERTH_DTYPE_U8);
+    }
+    berth_arena_destroy(f.arena);
+}
+
 static void compile_to(fixture *f, const char *target_text, const char *pass) {
     berth_multi_target *target = NULL;
     assert_ok(berth_target_parse(f->arena, target_text, NULL, &target));
