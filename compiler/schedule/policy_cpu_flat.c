@@ -533,14 +533,14 @@ static int64_t find_period(const berth_tfn *fn, berth_expr id, berth_var var, in
     return period;
 }
 
-// A row that is read from its beginning again and again, y[i] = x[i % 64], becomes two loops, of which the
+// A row that is read from its beginning again and again, y[i] = x[i % 7], becomes two loops, of which the
 // inner one reads in order.
-static void split_periods(berth_tfn *fn, berth_nest *nest, const berth_cpu_facts *facts) {
+static void split_periods(berth_tfn *fn, berth_nest *nest) {
     const berth_stmt_node store = fn->stmts.data[nest->body];
     int last = nest->count - 1;
     if (store.kind != BERTH_STMT_STORE || nest->count == BERTH_NEST_MAX_LOOPS) return;
     int64_t extent = nest->loops[last].extent;
-    int64_t period = find_period(fn, store.value, nest->loops[last].var, facts->lanes, 0);
+    int64_t period = find_period(fn, store.value, nest->loops[last].var, 2, 0);
     if (period == 0 || extent <= period || extent % period) return;
     berth_status status = berth_schedule_split(fn, nest, last, period);
     if (status) berth_decisions_refuse(fn, status);
@@ -549,7 +549,7 @@ static void split_periods(berth_tfn *fn, berth_nest *nest, const berth_cpu_facts
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
                                  const berth_cpu_facts *facts) {
     berth_nest nest = *plain;
-    split_periods(fn, &nest, facts);
+    split_periods(fn, &nest);
     berth_stmt loops = flat(fn, &nest, facts);
     return loops ? berth_cpu__ask_once(fn, berth_cpu__places_once(fn, loops)) : 0;
 }

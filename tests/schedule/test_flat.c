@@ -235,7 +235,7 @@ Test(flat, rows_read_again_from_their_beginning) {
     cr_expect_eq(loops_of_rows("%x[%i, %j % 64]", 256), plain + 2);
     cr_expect_eq(loops_of_rows("%x[%i, %j % 64] + %z[%i, %j]", 256), plain + 2);
     cr_expect_eq(loops_of_rows("%x[%i, %j % 64] * 2.0", 250), plain + 1);  // not whole copies
-    cr_expect_eq(loops_of_rows("%x[%i, %j % 3]", 255), plain + 1);  // shorter than a register
+    cr_expect_eq(loops_of_rows("%x[%i, %j % 3]", 255), plain + 2);  // shorter than a register, too
 }
 
 // Of joined tensors each is copied by a loop without conditions, however many there are.
