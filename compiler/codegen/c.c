@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "compiler/codegen/c_family.h"
+#include "compiler/codegen/c_lookup.h"
 #include "compiler/codegen/c_moves.h"
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/codegen/c_units.h"
@@ -203,6 +204,10 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
     return facts->c;
 }
 
+static bool print_loop(berth_c_printer *p, const berth_stmt_node *loop) {
+    return berth_c_print_moves(p, loop) || berth_c_print_lookups(p, loop);
+}
+
 static const berth_c_language language = {
     .kind = BERTH_DEVICE_CPU,
     .index_type = "int64_t",
@@ -225,7 +230,7 @@ static const berth_c_language language = {
     .half_vectors = true,
     .f64_vectors = true,
     .half_bits = true,
-    .print_loop = berth_c_print_moves,
+    .print_loop = print_loop,
     .intrinsic_text = intrinsic_text,
     .stack_limit_bytes = 32768,
 };

@@ -2,6 +2,7 @@
 // project.
 #include "compiler/codegen/c_preamble.h"
 
+#include "compiler/codegen/c_lookup.h"
 #include "compiler/codegen/c_moves.h"
 
 // clang-format off
@@ -545,4 +546,5 @@ void berth_c_preamble(berth_strbuf *out) {
     berth_strbuf_add(out, part8);
     berth_strbuf_add(out, part9);
     berth_strbuf_add(out, berth_c_preamble_moves);
+    berth_strbuf_add(out, berth_c_preamble_lookup);
 }

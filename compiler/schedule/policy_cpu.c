@@ -68,6 +68,7 @@ static const struct {
              {BERTH_FORM_PACKED, berth_cpu__pack_operand},
              {BERTH_FORM_TRANSPOSED, berth_cpu__transpose_blocks},
              {BERTH_FORM_REPEATED, berth_cpu__repeat_rows},
+             {BERTH_FORM_BYTE_TABLE, berth_cpu__byte_table},
              {BERTH_FORM_HOISTED, berth_cpu__hoist_tables},
              {BERTH_FORM_FLAT, berth_cpu__flat_loops},
              {BERTH_FORM_TABLES, tables},

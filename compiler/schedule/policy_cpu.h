@@ -70,6 +70,10 @@ berth_stmt berth_cpu__lines(berth_tfn *fn, const berth_nest *nest, const berth_c
 // innermost; 0 when the nest is none. policy_cpu_plain_lines.c
 berth_stmt berth_cpu__plain_lines(berth_tfn *fn, const berth_nest *nest,
                                   const berth_cpu_facts *facts);
+// Functions of one element of 8 bits with a result of 8 bits as a table of all results, and lookups; 0 when
+// the nest is none, or takes fewer operations than a lookup. policy_cpu_bytes.c
+berth_stmt berth_cpu__byte_table(berth_tfn *fn, const berth_nest *nest,
+                                 const berth_cpu_facts *facts);
 // Elementwise nests: loops fused where all accesses allow it, chunks in parallel, the innermost
 // loop vectorised by the C compiler. 0 when the body is not made of stores only. policy_cpu_flat.c
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *nest,
