@@ -286,6 +286,10 @@ static berth_status convert(pass *p, berth_op_id id) {
     if (berth_layout__by_rules(p, id)) return BERTH_OK;
     if (p->library_users && berth_layout__library(p, id)) return BERTH_OK;
     if (berth_layout__has_units(p, id)) BERTH_TRY(berth_layout__on_units(p, id, &done));
+    if (berth_layout__is_half(p, id)) {
+        BERTH_TRY(convert(p, berth_layout__widen(p, id)));
+        kind = graph_of(p)->ops.data[id].kind;
+    }
     if (on_cpu(p, id)) {
         if (kind == BERTH_OP_CONV_INTEGER) {
             BERTH_TRY(berth_layout__conv_dot(p, id, &done));

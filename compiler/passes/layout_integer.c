@@ -56,15 +56,15 @@ static berth_value_id shifted_input(berth_layout_pass *p, berth_op_id id, berth_
                                 graph_of(p)->values.data[value].type, id);
 }
 
-// The operation becomes the conversion of `sum`, which is a whole number.
-static void become_integer(berth_layout_pass *p, berth_op_id id, berth_value_id sum) {
+void berth_layout__become_cast(berth_layout_pass *p, berth_op_id id, berth_value_id value,
+                               berth_dtype dtype) {
     berth_op *self = &graph_of(p)->ops.data[id];
     berth_attrs attrs = {0};
     berth_attrs_set(p->module, &attrs, "to",
-                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = BERTH_DTYPE_I32});
+                    (berth_attr){.kind = BERTH_ATTR_DTYPE, .dtype = dtype});
     self->kind = BERTH_OP_CAST;
     self->input_count = 1;
-    self->inputs[0] = sum;
+    self->inputs[0] = value;
     self->attrs = attrs;
 }
 
@@ -191,7 +191,7 @@ berth_status berth_layout__conv_integer(berth_layout_pass *p, berth_op_id id) {
         berth_value_id sum = BERTH_NONE;
         BERTH_TRY(add_part(p, id, part, weights, &sum));
         if (i + 1 == parts && total == BERTH_NONE) {
-            become_integer(p, id, sum);
+            berth_layout__become_cast(p, id, sum, BERTH_DTYPE_I32);
         } else {
             sum = berth_layout__cast(p, id, sum, BERTH_DTYPE_I32);
             berth_value_id both[2] = {total, sum};
@@ -240,5 +240,5 @@ void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id) {
     berth_type_id real = berth_type_tensor(p->module, BERTH_DTYPE_F32, out.rank, out.dims);
     berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_MATMUL, inputs, 2, real, id);
     berth_layout__matrix(p, graph_of(p)->values.data[sum].op);
-    become_integer(p, id, sum);
+    berth_layout__become_cast(p, id, sum, BERTH_DTYPE_I32);
 }

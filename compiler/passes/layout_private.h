@@ -184,5 +184,13 @@ bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id);
 bool berth_layout__matmul_dot_fed(berth_layout_pass *p, berth_op_id id);
 // layout_integer.c
 void berth_layout__matmul_integer(berth_layout_pass *p, berth_op_id id);
+// The operation becomes the conversion of a value.
+void berth_layout__become_cast(berth_layout_pass *p, berth_op_id id, berth_value_id value,
+                               berth_dtype dtype);
+// layout_half.c
+// Whether `id` is an operation on f16 that processor cores compute faster as f32.
+bool berth_layout__is_half(const berth_layout_pass *p, berth_op_id id);
+// Such an operation becomes the conversion back to f16 of the one on f32, which is returned.
+berth_op_id berth_layout__widen(berth_layout_pass *p, berth_op_id id);
 
 #endif  // BERTH_COMPILER_PASSES_LAYOUT_PRIVATE_H_
