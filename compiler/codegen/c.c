@@ -165,6 +165,20 @@ static const char *vector_load(berth_c_printer *p, berth_buf buf, const char *of
     return berth_arena_printf(p->arena, "*(const %s_u *)(b%u + %s)", type, buf, offset);
 }
 
+static const char *pairs_load(berth_c_printer *p, berth_buf buf, const char *offset, int lanes) {
+    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    int bits = 8 * (int)berth_dtype_size_bytes(dtype);
+    if ((lanes != 4 && lanes != 8 && lanes != 16) || bits > 32 || dtype == BERTH_DTYPE_BOOL)
+        return NULL;
+    const char *type = berth_c_value_type(p, dtype, lanes);
+    const char *row =
+        berth_arena_printf(p->arena, "berth_evens_uint%dx%d(b%u + %s)", bits, lanes, buf, offset);
+    if (!is_half(p, buf)) return berth_arena_printf(p->arena, "((%s)%s)", type, row);
+    return berth_arena_printf(p->arena,
+                              "berth_load_%sx%d((const uint16_t *)(berth_evens16x%d[1]){%s})",
+                              berth_dtype_name(dtype), lanes, lanes, row);
+}
+
 static void vector_store(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
                          const char *value) {
     berth_dtype dtype = p->fn->bufs.data[buf].dtype;
@@ -222,6 +236,7 @@ static const berth_c_language language = {
     .open_loop = open_loop,
     .declare_buffer = declare_buffer,
     .vector_load = vector_load,
+    .pairs_load = pairs_load,
     .vector_store = vector_store,
     .vector_literal = vector_literal,
     .vector_lane = vector_lane,

@@ -217,6 +217,10 @@ static const char *load(berth_c_printer *p, berth_expr id, berth_expr_node node)
             return splat(p, (berth_dtype)node.dtype,
                          temporary(p, (berth_dtype)node.dtype, 1, scalar_load(p, buf, offset)),
                          node.lanes);
+        const char *pairs = step == 2 && p->language->pairs_load
+                                ? p->language->pairs_load(p, buf, offset, node.lanes)
+                                : NULL;
+        if (pairs) return pairs;
     }
     const char *texts[64];
     for (int l = 0; l < node.lanes && l < 64; ++l)

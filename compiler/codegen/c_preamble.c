@@ -383,6 +383,18 @@ static const char part7[] =
     "    *(berth_halves8_u *)to = (berth_halves8)__builtin_ia32_vcvtps2ph256(x, 0); } \\\n"
     "BERTH_FN berth_f32x8 berth_round_f16_f32x8(berth_f32x8 x) { \\\n"
     "    return __builtin_ia32_vcvtph2ps256((berth_halves8)__builtin_ia32_vcvtps2ph256(x, 0)); }\n"
+    "#undef BERTH_F16_4\n"
+    "#define BERTH_F16_4 \\\n"
+    "typedef int16_t berth_halves4 __attribute__((vector_size(16))); \\\n"
+    "BERTH_FN berth_f32x4 berth_load_f16x4(const uint16_t *from) { \\\n"
+    "    berth_halves4 h = {0}; \\\n"
+    "    __builtin_memcpy(&h, from, 8); \\\n"
+    "    return __builtin_ia32_vcvtph2ps(h); } \\\n"
+    "BERTH_FN void berth_store_f16x4(uint16_t *to, berth_f32x4 x) { \\\n"
+    "    const berth_halves4 h = (berth_halves4)__builtin_ia32_vcvtps2ph(x, 0); \\\n"
+    "    __builtin_memcpy(to, &h, 8); } \\\n"
+    "BERTH_FN berth_f32x4 berth_round_f16_f32x4(berth_f32x4 x) { \\\n"
+    "    return __builtin_ia32_vcvtph2ps((berth_halves4)__builtin_ia32_vcvtps2ph(x, 0)); }\n"
     "#endif\n";
 
 static const char part_vectors[] =

@@ -145,9 +145,15 @@ bool berth_cpu__reads_inside(berth_tfn *fn, const berth_ranges *ranges, const be
 // Whether comparisons of indices (padding) in a value use `var`. depth: 0.
 bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var var, int depth);
 // Narrows [*low, *high] to the iterations of `var` in which the conditions on indices in a value
-// hold, as far as they are linear. policy_cpu_flat.c
+// hold, as far as they are linear. policy_cpu_narrow.c
 void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
                        int64_t *low, int64_t *high);
+// Whether an index is the smaller or larger of two of which one moves with `var` (repeated or
+// mirrored borders). depth: 0.
+bool berth_cpu__used_in_clamps(const berth_tfn *fn, berth_expr id, berth_var var, int depth);
+// Narrows to iterations in which no index of a value is cut off.
+void berth_cpu__narrow_indices(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,
+                               berth_var var, int64_t *low, int64_t *high);
 // Whether a value is acc + x, acc + x * y, acc * x, min(acc, x) or max(acc, x), with nothing else of `acc`.
 // row_lanes.c
 bool berth_cpu__find_combine(const berth_tfn *fn, berth_expr value, berth_buf acc,

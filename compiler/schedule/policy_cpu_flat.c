@@ -119,137 +119,6 @@ static void chunk_last(berth_tfn *fn, berth_nest *nest, int64_t chunk, berth_loo
         (berth_nest_loop){c, (last.extent + chunk - 1) / chunk, BERTH_LOOP_PARALLEL};
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return a / b + (a % b > 0);
-}
-
-// Narrows [low, high] to the iterations of `var` in which the comparisons of indices in `id` hold
-// (a conjunction; what is not understood narrows nothing).
-static void narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
-                   int64_t *low, int64_t *high) {
-    const berth_expr_node node = fn->exprs.data[id];
-    if (node.kind != BERTH_EXPR_BINARY) return;
-    if (node.op == BERTH_BINARY_AND) {
-        narrow(fn, ranges, node.a, var, low, high);
-        narrow(fn, ranges, node.b, var, low, high);
-        return;
-    }
-    if ((node.op != BERTH_BINARY_GE && node.op != BERTH_BINARY_LT) ||
-        !fn->exprs.data[node.a].is_index)
-        return;
-    berth_expr difference = berth_tfn_binary(fn, BERTH_BINARY_SUB, node.a, node.b);
-    berth_linear form = berth_linear_of(fn, ranges, difference);
-    bool linear = false;
-    int64_t step = berth_linear_stride(fn, &form, var, &linear);
-    if (!linear || step <= 0) return;
-    berth_linear rest = {.constant = form.constant};
-    for (int i = 0; i < form.count; ++i) {
-        const berth_expr_node *atom = &fn->exprs.data[form.terms[i].atom];
-        if (atom->kind != BERTH_EXPR_VAR || atom->var != var)
-            rest.terms[rest.count++] = form.terms[i];
-    }
-    berth_range range = berth_linear_range(fn, ranges, &rest);
-    if (node.op == BERTH_BINARY_GE) {  // step * v + rest >= 0
-        int64_t first = ceil_div(-range.low, step);
-        if (first > *low) *low = first;
-    } else {  // step * v + rest < 0
-        int64_t past = ceil_div(-range.high, step);
-        if (past - 1 < *high) *high = past - 1;
-    }
-}
-
-// Conditions of the selects of a value.
-void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
-                       int64_t *low, int64_t *high) {
-    const berth_expr_node node = fn->exprs.data[id];
-    if (!id || node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT ||
-        node.kind == BERTH_EXPR_VAR || node.kind == BERTH_EXPR_LOAD)
-        return;
-    if (node.kind == BERTH_EXPR_SELECT) narrow(fn, ranges, node.a, var, low, high);
-    berth_cpu__narrow(fn, ranges, node.b, var, low, high);
-    if (node.kind != BERTH_EXPR_SELECT) berth_cpu__narrow(fn, ranges, node.a, var, low, high);
-    berth_cpu__narrow(fn, ranges, node.c, var, low, high);
-}
-
-// ---- indices that are cut off at the borders
-// -----------------------------------------------------------------------------------------
-
-static bool is_clamp(const berth_expr_node *node) {
-    return node->kind == BERTH_EXPR_BINARY && node->is_index &&
-           (node->op == BERTH_BINARY_MIN || node->op == BERTH_BINARY_MAX);
-}
-
-// Whether an index is the smaller or larger of two of which one moves with `var` (repeated or
-// mirrored borders). depth: 0.
-static bool used_in_clamps(const berth_tfn *fn, berth_expr id, berth_var var, int depth) {
-    const berth_expr_node *node = &fn->exprs.data[id];
-    if (!id || depth > 64 || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
-        node->kind == BERTH_EXPR_VAR)
-        return false;
-    if (is_clamp(node)) return berth_tfn_uses_var(fn, id, var);
-    if (node->kind == BERTH_EXPR_LOAD) {
-        for (int i = 0; i < node->index_count; ++i)
-            if (used_in_clamps(fn, berth_tfn_load_indices(fn, id)[i], var, depth + 1)) return true;
-        return false;
-    }
-    return used_in_clamps(fn, node->a, var, depth + 1) ||
-           used_in_clamps(fn, node->b, var, depth + 1) ||
-           used_in_clamps(fn, node->c, var, depth + 1);
-}
-
-// The larger part of [low, high] in which `difference` keeps its sign.
-static void narrow_to_sign(berth_tfn *fn, const berth_ranges *ranges, berth_expr difference,
-                           berth_var var, int64_t *low, int64_t *high) {
-    berth_linear form = berth_linear_of(fn, ranges, difference);
-    bool linear = false;
-    int64_t step = berth_linear_stride(fn, &form, var, &linear);
-    bool alone = form.count == 1;  // nothing else moves it
-    if (!linear || step == 0 || !alone) return;
-    // The first iteration with another sign: step * v + constant >= 0, or < 0 where it falls.
-    int64_t at = step > 0 ? ceil_div(-form.constant, step) : ceil_div(form.constant + 1, -step);
-    if (at <= *low || at > *high) return;
-    if (at - *low > *high - at + 1)
-        *high = at - 1;
-    else
-        *low = at;
-}
-
-static void narrow_clamps(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
-                          int64_t *low, int64_t *high) {
-    const berth_expr_node node = fn->exprs.data[id];
-    if (!id || node.kind == BERTH_EXPR_INT || node.kind == BERTH_EXPR_FLOAT ||
-        node.kind == BERTH_EXPR_VAR)
-        return;
-    if (node.kind == BERTH_EXPR_LOAD) {
-        for (int i = 0; i < node.index_count; ++i)
-            narrow_clamps(fn, ranges, berth_tfn_load_indices(fn, id)[i], var, low, high);
-        return;
-    }
-    if (is_clamp(&node))
-        narrow_to_sign(fn, ranges, berth_tfn_binary(fn, BERTH_BINARY_SUB, node.a, node.b), var, low,
-                       high);
-    narrow_clamps(fn, ranges, node.a, var, low, high);
-    narrow_clamps(fn, ranges, node.b, var, low, high);
-    narrow_clamps(fn, ranges, node.c, var, low, high);
-}
-
-// Narrows to iterations in which no index is cut off, one decision after the other: what is decided
-// makes the next one simple.
-static void narrow_indices(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,
-                           berth_var var, int64_t *low, int64_t *high) {
-    if (!used_in_clamps(fn, value, var, 0)) return;
-    for (int step = 0; step < 4; ++step) {
-        int64_t before[2] = {*low, *high};
-        berth_ranges inside = *ranges;
-        berth_range *of_var =
-            berth_arena_copy(fn->module->arena, ranges->of_var, ranges->count * sizeof(*of_var));
-        if (var < ranges->count) of_var[var] = (berth_range){*low, *high};
-        inside.of_var = of_var;
-        narrow_clamps(fn, &inside, berth_tfn_simplify(fn, value, &inside), var, low, high);
-        if (*low == before[0] && *high == before[1]) return;
-    }
-}
-
 void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *ranges) {
     berth_access_list accesses = {0};
     if (!berth_cpu__collect_body(fn, ranges, nest->body, &accesses)) return;
@@ -343,7 +212,7 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
         for (uint32_t i = 0; i < count; ++i) {
             berth_expr value = fn->stmts.data[stores[i]].value;
             found |= berth_cpu__used_in_conditions(fn, value, nest->loops[at].var, 0) ||
-                     used_in_clamps(fn, value, nest->loops[at].var, 0);
+                     berth_cpu__used_in_clamps(fn, value, nest->loops[at].var, 0);
         }
     }
     if (!found) return false;
@@ -353,7 +222,7 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
     for (uint32_t i = 0; i < count; ++i) {
         berth_expr value = fn->stmts.data[stores[i]].value;
         berth_cpu__narrow(fn, ranges, value, nest->loops[at].var, &low, &high);
-        narrow_indices(fn, ranges, value, nest->loops[at].var, &low, &high);
+        berth_cpu__narrow_indices(fn, ranges, value, nest->loops[at].var, &low, &high);
     }
     if ((low == 0 && high == extent - 1) || high - low < 8) return false;
     berth_nest inner = {.body = nest->body};
@@ -431,6 +300,48 @@ bool berth_cpu__has_vector_functions(const berth_tfn *fn, berth_expr id, int dep
            berth_cpu__has_vector_functions(fn, node->c, depth + 1);
 }
 
+// One row in vectors, as statements: of whole registers, and what is left of it in halves of them and single elements.
+// 0: there is no such form.
+static uint32_t vector_row(berth_tfn *fn, berth_nest row, int64_t lanes, berth_stmt *items) {
+    enum { least_lanes = 4 };
+    uint32_t n = 0;
+    for (; row.count && lanes >= least_lanes; lanes /= 2) {
+        int64_t vectors = row.loops[0].extent / lanes;
+        berth_nest rest = {0};
+        berth_status status = BERTH_OK;
+        if (vectors == 0) continue;
+        if (row.loops[0].extent % lanes)
+            status = berth_schedule_peel(fn, &row, 0, vectors * lanes, &rest);
+        if (!status && vectors > 1) status = berth_schedule_split(fn, &row, 0, lanes);
+        if (!status) status = berth_schedule_vectorize(fn, &row);
+        if (status) {
+            berth_decisions_refuse(fn, status);
+            return 0;
+        }
+        items[n++] = row.count ? berth_nest_emit(fn, &row) : row.body;
+        row = rest;
+    }
+    if (row.count) items[n++] = berth_nest_emit(fn, &row);
+    return n;
+}
+
+// Rows of which each is less than a chunk, in vectors. 0: there is no such form.
+static berth_stmt vector_rows(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
+    enum { most_parts = 8 };
+    berth_stmt items[most_parts];
+    int64_t elements = decide_chunk(fn);
+    berth_nest row = {.loops = {nest.loops[nest.count - 1]}, .count = 1, .body = nest.body};
+    row.loops[0].kind = BERTH_LOOP_SERIAL;
+    uint32_t count = vector_row(fn, row, facts->lanes, items);
+    if (count == 0) return 0;
+    nest.body = count == 1 ? items[0] : berth_tfn_seq(fn, items, count);
+    nest.count--;
+    for (int i = 0; i < nest.count; ++i) nest.loops[i].kind = BERTH_LOOP_PARALLEL;
+    keep_chunks_serial(fn, &nest, nest.count - 1, row.loops[0].extent, elements);
+    nest.loops[0].kind = BERTH_LOOP_PARALLEL;
+    return berth_nest_emit(fn, &nest);
+}
+
 // The last loop in vectors, as many to a group as a chunk has, and a nest for what is left of it.
 // 0: there is no such form, or no use for it.
 static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
@@ -438,10 +349,14 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
     int last = nest.count - 1;
     int64_t lanes = facts->lanes;
     int64_t vectors = nest.loops[last].extent / lanes;
-    if (store.kind != BERTH_STMT_STORE || vectors == 0 ||
+    if (store.kind != BERTH_STMT_STORE ||
         berth_tfn_only_moves(fn, fn->bufs.data[store.buf].dtype, store.value) ||
         !berth_cpu__has_vector_functions(fn, store.value, 0))
         return 0;
+    if (last > 0 && !fn->any_size && nest.loops[last].extent <= CHUNK_ELEMENTS &&
+        nest.loops[last].extent % lanes)
+        return vector_rows(fn, nest, facts);
+    if (vectors == 0) return 0;
     berth_nest rest = {0};
     berth_status status = BERTH_OK;
     if (nest.loops[last].extent % lanes)
