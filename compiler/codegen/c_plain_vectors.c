@@ -25,7 +25,7 @@ const char berth_c_plain_vector_functions[] =
 typedef struct vectors {
     berth_c_printer *p;
     berth_var var;
-    bool masked;  // the loop is no multiple of LANES: "some" says which lanes are meant
+    bool masked;  // "some" says which lanes are meant
 } vectors;
 
 // A value: the same in all lanes ("scalar"), or a vector of i32 or f32.
@@ -210,6 +210,56 @@ static bool take_root(vectors *v, berth_expr id, value *out) {
     return true;
 }
 
+// The statement for four iterations, or what `some` says of them; NULL = it has none.
+static const char *vector_text(vectors *v, berth_stmt body, bool masked) {
+    const berth_stmt_node store = v->p->fn->stmts.data[body];
+    value x;
+    v->masked = masked;
+    if (store.kind != BERTH_STMT_STORE || !take_root(v, store.value, &x)) return NULL;
+    return store_text(v, &store, body, x);
+}
+
+static void open_at(berth_c_printer *p, const char *var, int64_t at) {
+    berth_c_line(p, "{");
+    p->depth++;
+    berth_c_line(p, "const int32_t %s = %lld;", var, (long long)at);
+    berth_c_line(p, "(void)%s;", var);
+}
+
+static void close_block(berth_c_printer *p) {
+    p->depth--;
+    berth_c_line(p, "}");
+}
+
+// Whole vectors without a mask, which takes as many instructions as what it is for.
+static void print_whole(vectors *v, berth_stmt body, int64_t extent) {
+    berth_c_printer *p = v->p;
+    const char *var = berth_c_var_name(p, v->var);
+    if (extent == LANES) {
+        open_at(p, var, 0);
+    } else {
+        berth_c_line(p, "for (int32_t %s = 0; %s < %lld; %s += %d) {", var, var, (long long)extent,
+                     var, LANES);
+        p->depth++;
+    }
+    berth_c_line(p, "%s", vector_text(v, body, false));
+    close_block(p);
+}
+
+// The iterations from `at` on, fewer than a vector has: one by itself, more in a vector with a mask.
+static void print_rest(vectors *v, berth_stmt body, int64_t at, int64_t count) {
+    berth_c_printer *p = v->p;
+    open_at(p, berth_c_var_name(p, v->var), at);
+    if (count == 1) {
+        p->loop_depth[v->var] = p->open_loops + 1;
+        berth_c_store(p, body);
+    } else {
+        berth_c_line(p, "const mve_pred16_t some = vctp32q(%lldu);", (long long)count);
+        berth_c_line(p, "%s", vector_text(v, body, true));
+    }
+    close_block(p);
+}
+
 bool berth_c_plain_open_vectors(berth_c_printer *p, const berth_stmt_node *loop) {
     int64_t extent = 0;
     if (loop->loop_kind != BERTH_LOOP_VECTOR || !berth_tfn_const_value(p->fn, loop->value, &extent))
@@ -217,30 +267,13 @@ bool berth_c_plain_open_vectors(berth_c_printer *p, const berth_stmt_node *loop)
     berth_stmt body = loop->body;
     while (p->fn->stmts.data[body].kind == BERTH_STMT_SEQ && p->fn->stmts.data[body].count == 1)
         body = p->fn->lists.data[p->fn->stmts.data[body].first];
-    const berth_stmt_node store = p->fn->stmts.data[body];
-    if (store.kind != BERTH_STMT_STORE || extent < MIN_EXTENT || p->language->index_bits != 32)
+    vectors v = {.p = p, .var = loop->var};
+    if (extent < MIN_EXTENT || p->language->index_bits != 32 || !vector_text(&v, body, false))
         return false;
-    vectors v = {.p = p, .var = loop->var, .masked = extent % LANES != 0};
-    value x;
-    if (!take_root(&v, store.value, &x)) return false;
-    const char *text = store_text(&v, &store, body, x);
-    const char *var = berth_c_var_name(p, loop->var);
-    if (!text) return false;
+    int64_t rest = extent % LANES;
     berth_strbuf_add(&p->out, "#if BERTH_MVE\n");
-    if (extent <= LANES)
-        berth_c_line(p, "{");
-    else
-        berth_c_line(p, "for (int32_t %s = 0; %s < %lld; %s += %d) {", var, var, (long long)extent,
-                     var, LANES);
-    p->depth++;
-    if (extent <= LANES) berth_c_line(p, "const int32_t %s = 0;", var);
-    if (v.masked)
-        berth_c_line(p, "const mve_pred16_t some = vctp32q((uint32_t)(%lld - %s));",
-                     (long long)extent, var);
-    if (extent <= LANES) berth_c_line(p, "(void)%s;", var);
-    berth_c_line(p, "%s", text);
-    p->depth--;
-    berth_c_line(p, "}");
+    if (extent >= LANES) print_whole(&v, body, extent - rest);
+    if (rest) print_rest(&v, body, extent - rest, rest);
     berth_strbuf_add(&p->out, "#else\n");
     return true;
 }

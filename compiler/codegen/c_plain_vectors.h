@@ -8,6 +8,7 @@
 //     ...
 //   #endif
 //
+// What is left of a loop that is no multiple of four is a vector with a mask, or the loop's own statement for one.
 // It computes the same bits as the loop in C99 that it has beside it.
 #ifndef BERTH_COMPILER_CODEGEN_C_PLAIN_VECTORS_H_
 #define BERTH_COMPILER_CODEGEN_C_PLAIN_VECTORS_H_
