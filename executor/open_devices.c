@@ -91,6 +91,7 @@ berth_status berth_open_devices_session(berth_open_devices *devices, const berth
 
 void berth_open_devices_close(berth_open_devices *devices) {
     berth_workspaces_close(&devices->workspaces);
+    berth_workspaces_close(&devices->blocks);
     for (berth_open_device *d = devices->first; d; d = d->next) {
         berth_device_close(d->device);
         berth_driver_close(d->driver);

@@ -22,6 +22,7 @@ typedef struct berth_open_devices {
     bool verified;             // programs have passed berth_program_verify
     berth_open_device *first;
     berth_workspaces workspaces;  // of all sessions
+    berth_workspaces blocks;      // of values in memories of devices
 } berth_open_devices;
 
 // Opens a session of the program on these devices, of whose sessions one may run at a time; devices that it needs and that are not open yet are

@@ -77,6 +77,7 @@ typedef struct berth_vm_piece_call {
     // NULL without `values`. Of what is continued: counts what had to be copied.
     uint64_t *copied_bytes;
     berth_vm_traffic *traffic;
+    berth_workspaces *blocks;  // of values in memories of devices
 } berth_vm_piece_call;
 
 // Runs a session of a piece's program (berth_vm_variant_input names its inputs): kernels read the inputs

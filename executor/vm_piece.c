@@ -71,7 +71,7 @@ typedef struct piece_run {
 } piece_run;
 
 static berth_vm_memory memory_of(const piece_run *r, const berth_program_io *io) {
-    berth_vm_memory memory = {0};
+    berth_vm_memory memory = {.blocks = r->call.blocks};
     memory.device = berth_session_io_device(r->session, io, &memory.memory);
     return memory;
 }

@@ -11,8 +11,9 @@ berth_status berth_vm_value_on_device(berth_allocator allocator, berth_vm_memory
     BERTH_TRY(berth_shape_size_bytes(dtype, rank, dims, NULL, &bytes));
     for (int d = 0; d < rank; ++d) tensor.dims[d] = dims[d];
     BERTH_TRY(berth_vm_value_borrow(allocator, &tensor, out_value));
-    berth_status status =
-        berth_buffer_allocate(memory.device, memory.memory, bytes, &(*out_value)->buffer);
+    (*out_value)->blocks = memory.blocks;
+    berth_status status = berth_workspaces_take(memory.blocks, memory.device, memory.memory, bytes,
+                                                &(*out_value)->buffer);
     if (!status) return BERTH_OK;
     berth_vm_value_release(*out_value);
     *out_value = NULL;
@@ -61,13 +62,15 @@ berth_status berth_vm_value_to_device(berth_vm_value *value, berth_vm_memory mem
     *out_buffer = NULL;
     BERTH_TRY(berth_vm_value_to_host(value, traffic));
     size_t size_bytes = berth_tensor_size_bytes(&value->tensor);
-    BERTH_TRY(berth_buffer_allocate(memory.device, memory.memory, size_bytes, &made));
+    BERTH_TRY(
+        berth_workspaces_take(memory.blocks, memory.device, memory.memory, size_bytes, &made));
     berth_status status = size_bytes ? copy_into(made, value->tensor.data, size_bytes) : BERTH_OK;
     if (status) {
-        berth_buffer_free(made);
+        berth_workspaces_give(memory.blocks, made);
         return status;
     }
-    berth_buffer_free(value->buffer);
+    berth_workspaces_give(value->blocks, value->buffer);
+    value->blocks = memory.blocks;
     *out_buffer = value->buffer = made;
     traffic->to_device_count++;
     traffic->to_device_bytes += size_bytes;
@@ -79,6 +82,6 @@ void berth_vm_value_leave_device(berth_vm_value *value) {
     for (uint32_t i = 0; i < value->item_count; ++i) berth_vm_value_leave_device(value->items[i]);
     if (value->kind != BERTH_VM_VALUE_TENSOR || !value->buffer) return;
     if (!value->tensor.data && berth_tensor_size_bytes(&value->tensor)) return;
-    berth_buffer_free(value->buffer);
+    berth_workspaces_give(value->blocks, value->buffer);
     value->buffer = NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "devices/device.h"
 #include "executor/vm_value.h"
+#include "executor/workspaces.h"
 
 // Values that crossed between the host's memory and a device's.
 typedef struct berth_vm_traffic {
@@ -19,6 +20,7 @@ typedef struct berth_vm_traffic {
 typedef struct berth_vm_memory {
     berth_device *device;
     uint32_t memory;
+    berth_workspaces *blocks;  // where values get their bytes from
 } berth_vm_memory;
 
 // A tensor in memory of a device. Its bytes are not set. Errors: OUT_OF_RANGE, OUT_OF_MEMORY; those of the

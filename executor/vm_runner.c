@@ -249,6 +249,7 @@ static berth_status run_given(berth_vm_runner *r, uint32_t piece, given *g,
                                       .values = g->values,
                                       .dense = g->dense,
                                       .traffic = &r->report.traffic,
+                                      .blocks = &r->devices.blocks,
                                       .room = c.opened->room,
                                       .copied_bytes = &r->report.copied_bytes};
     return berth_vm_piece_run(c.opened->session, c.variant->program, &call, outputs);
@@ -342,7 +343,12 @@ berth_status berth_vm_runner_run(berth_vm_runner *runner, berth_vm_value *const 
         berth_vm_value_release(outputs[i]);
         outputs[i] = NULL;
     }
+    berth_workspaces_end_run(&runner->devices.blocks);
     return berth_vm_heap_end_run(&runner->heap, status);
+}
+
+berth_workspaces *berth_vm_runner_blocks(berth_vm_runner *runner) {
+    return &runner->devices.blocks;
 }
 
 berth_pool *berth_vm_runner_pool(const berth_vm_runner *runner) {
@@ -442,6 +448,7 @@ berth_status berth_vm_runner_open(const berth_program *program,
     }
     r->devices.arena = r->arena;
     r->devices.binds = true;
+    r->devices.blocks.of_values = true;
     r->devices.verified = true;  // with the program's, and when a member is made
     if (options) r->devices.thread_count = options->thread_count;
     if (options) r->devices.cache_folder = options->cache_folder;

@@ -54,6 +54,8 @@ void berth_vm_runner_watch(berth_vm_runner *runner, berth_vm_watch watch);
 // Ends a run under way on another thread, or the next one. Thread-safe.
 void berth_vm_runner_cancel(berth_vm_runner *runner);
 
+// What values in memories of devices lie in. Lives with the runner.
+berth_workspaces *berth_vm_runner_blocks(berth_vm_runner *runner);
 // What values lie in: its limit and what it holds. Lives with the runner.
 berth_pool *berth_vm_runner_pool(const berth_vm_runner *runner);
 // Lives with the runner, and tells of its last run.

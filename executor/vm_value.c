@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "devices/device.h"
+#include "executor/workspaces.h"
 
 enum { data_alignment = 64 };
 
@@ -100,7 +100,7 @@ berth_vm_value *berth_vm_value_retain(berth_vm_value *value) {
 void berth_vm_value_release(berth_vm_value *value) {
     if (!value || --value->references > 0) return;
     berth_vm_value_release(value->storage);
-    berth_buffer_free(value->buffer);
+    berth_workspaces_give(value->blocks, value->buffer);
     if (value->host)
         berth_free(value->allocator, value->host, berth_tensor_size_bytes(&value->tensor));
     for (uint32_t i = 0; i < value->item_count; ++i) berth_vm_value_release(value->items[i]);

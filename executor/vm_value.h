@@ -8,6 +8,7 @@
 #include "base/tensor.h"
 
 typedef struct berth_buffer berth_buffer;
+typedef struct berth_workspaces berth_workspaces;
 
 typedef enum berth_vm_value_kind {
     BERTH_VM_VALUE_NOTHING,
@@ -28,9 +29,10 @@ struct berth_vm_value {
     berth_vm_value
         *storage;       // of a tensor that grows (vm_grown.h): the memory that it lies in; or NULL
     int64_t row_count;  // of such memory: how many rows of it are somebody's
-    berth_buffer *buffer;  // of a tensor: its bytes on a device, or NULL
-    void *host;            // what `tensor.data` is where the bytes came from there, or NULL
-    size_t size_bytes;     // of this allocation
+    berth_buffer *buffer;      // of a tensor: its bytes on a device, or NULL
+    berth_workspaces *blocks;  // where they are from
+    void *host;                // what `tensor.data` is where the bytes came from there, or NULL
+    size_t size_bytes;         // of this allocation
 };
 
 // One reference, the caller's. Dims are checked. Data is not set. Errors: OUT_OF_RANGE, OUT_OF_MEMORY.

@@ -212,6 +212,11 @@ static berth_status print_memory(const vm_run *r) {
         "the system (%llu times); %.4g blocks of them per run\n",
         (unsigned long long)memory.most_live_bytes, (unsigned long long)memory.most_reserved_bytes,
         (unsigned long long)memory.system_count, blocks_per_run(r, &memory));
+    if (memory.device_count)
+        berth_cli_print("profile: values in memories of other devices have %llu bytes, which were "
+                        "asked for %llu times\n",
+                        (unsigned long long)memory.device_reserved_bytes,
+                        (unsigned long long)memory.device_count);
     return BERTH_OK;
 }
 
@@ -219,7 +224,9 @@ static berth_status memory_json(const vm_run *r, json_t **out_json) {
     berth_dynamic_memory memory;
     BERTH_TRY(berth_dynamic_get_memory(r->model, &memory, sizeof(memory)));
     *out_json =
-        json_pack("{s:I, s:I, s:I, s:I, s:f}", "limit_bytes", (json_int_t)memory.limit_bytes,
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "device_reserved_bytes",
+                  (json_int_t)memory.device_reserved_bytes, "device_count",
+                  (json_int_t)memory.device_count, "limit_bytes", (json_int_t)memory.limit_bytes,
                   "most_live_bytes", (json_int_t)memory.most_live_bytes, "most_reserved_bytes",
                   (json_int_t)memory.most_reserved_bytes, "system_count",
                   (json_int_t)memory.system_count, "blocks_per_run", blocks_per_run(r, &memory));

@@ -173,8 +173,13 @@ uint32_t berth_dynamic_state_output(const berth_dynamic *dynamic, uint32_t index
     return index < dynamic->code->input_count ? dynamic->code->inputs[index].state - 1 : UINT32_MAX;
 }
 
+// Of a compiled program; NULL: it compiles as it runs.
+static berth_vm_runner *runner_of(const berth_dynamic *dynamic) {
+    return dynamic->ops->runner ? dynamic->ops->runner(dynamic->state) : NULL;
+}
+
 berth_status berth_dynamic_keep_states(berth_dynamic *dynamic) {
-    berth_vm_runner *runner = dynamic->ops->runner ? dynamic->ops->runner(dynamic->state) : NULL;
+    berth_vm_runner *runner = runner_of(dynamic);
     if (!runner) return berth_status_make(BERTH_UNSUPPORTED, "only a compiled program keeps state");
     BERTH_TRY(berth_vm_runner_keep_states(runner));
     dynamic->keeper = runner;
@@ -207,9 +212,18 @@ berth_status berth_dynamic_get_memory(const berth_dynamic *dynamic,
                                       berth_dynamic_memory *out_memory, size_t size_bytes) {
     berth_pool_facts facts;
     berth_pool_get_facts(dynamic->ops->pool(dynamic->state), &facts);
-    const berth_dynamic_memory memory = {
-        facts.limit_bytes,     facts.reserved_bytes, facts.most_reserved_bytes, facts.live_bytes,
-        facts.most_live_bytes, facts.live_count,     facts.allocation_count,    facts.system_count};
+    berth_vm_runner *runner = runner_of(dynamic);
+    const berth_workspaces *blocks = runner ? berth_vm_runner_blocks(runner) : NULL;
+    const berth_dynamic_memory memory = {facts.limit_bytes,
+                                         facts.reserved_bytes,
+                                         facts.most_reserved_bytes,
+                                         facts.live_bytes,
+                                         facts.most_live_bytes,
+                                         facts.live_count,
+                                         facts.allocation_count,
+                                         facts.system_count,
+                                         blocks ? blocks->reserved_bytes : 0,
+                                         blocks ? blocks->made_count : 0};
     if (size_bytes < sizeof(memory.limit_bytes) || size_bytes > sizeof(memory))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "memory has %zu bytes in this version, not %zu", sizeof(memory),
@@ -219,7 +233,9 @@ berth_status berth_dynamic_get_memory(const berth_dynamic *dynamic,
 }
 
 void berth_dynamic_limit_memory(berth_dynamic *dynamic, uint64_t limit_bytes) {
+    berth_vm_runner *runner = runner_of(dynamic);
     berth_pool_set_limit(dynamic->ops->pool(dynamic->state), limit_bytes);
+    if (runner) berth_vm_runner_blocks(runner)->limit_bytes = limit_bytes;
 }
 
 void berth_dynamic_listen(berth_dynamic *dynamic, berth_piece_listener listener, void *user) {

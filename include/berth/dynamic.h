@@ -81,7 +81,8 @@ BERTH_API uint64_t berth_dynamic_copied_bytes(const berth_dynamic *dynamic);
 //
 // What comes and goes in a run (what loops carry, sequences, states, what has a shape that data decides, and results
 // until they are freed) lies in host memory that is kept for the next run, so that a run like the one before asks the
-// system for none. Workspaces, constants and memory of other devices are not in it.
+// system for none. What stays in memories of other devices, in programs, is kept there the same way. Workspaces and
+// constants are in neither.
 
 // Later versions may add members at the end.
 typedef struct berth_dynamic_memory {
@@ -91,14 +92,16 @@ typedef struct berth_dynamic_memory {
     uint64_t live_count;                           // blocks of values now, two or so for a sequence
     uint64_t allocation_count;                     // such blocks so far
     uint64_t system_count;                         // times that the system was asked for memory
+    uint64_t device_reserved_bytes;                // for values in memories of other devices, now
+    uint64_t device_count;                         // times that these were asked for memory
 } berth_dynamic_memory;
 // Fills in the first `size_bytes` (sizeof(berth_dynamic_memory)) of it. Errors: INVALID_ARGUMENT a size that is none.
 // Thread-safe.
 BERTH_API BERTH_MUST_USE berth_status berth_dynamic_get_memory(const berth_dynamic *dynamic,
                                                                berth_dynamic_memory *out_memory,
                                                                size_t size_bytes);
-// From here on a run for whose values more than that must be taken from the system fails with OUT_OF_MEMORY; 0 =
-// there is no limit, as at first. Thread-safe.
+// From here on a run for whose values more than that must be taken from the system, or in a memory of another device,
+// fails with OUT_OF_MEMORY; 0 = there is no limit, as at first. Thread-safe.
 BERTH_API void berth_dynamic_limit_memory(berth_dynamic *dynamic, uint64_t limit_bytes);
 
 // ---- pieces: what takes the time of a run ----

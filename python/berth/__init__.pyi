@@ -268,6 +268,8 @@ class ValueMemory(NamedTuple):
     live_count: int
     allocation_count: int
     system_count: int
+    device_reserved_bytes: int
+    device_count: int
 
 class Model:
     inputs: List[Port]

@@ -75,7 +75,8 @@ class StepFacts(ctypes.Structure):
 
 class DynamicMemory(ctypes.Structure):
     _fields_ = [(name, c_uint64) for name in ("limit_bytes", "reserved_bytes", "most_reserved_bytes", "live_bytes", "most_live_bytes",
-                                              "live_count", "allocation_count", "system_count")]
+                                              "live_count", "allocation_count", "system_count", "device_reserved_bytes",
+                                              "device_count")]
 
 
 class Remedy(ctypes.Structure):

@@ -35,6 +35,8 @@ class ValueMemory(NamedTuple):
     live_count: int  # blocks of values
     allocation_count: int  # such blocks so far
     system_count: int  # times that the system was asked for memory
+    device_reserved_bytes: int  # for values in memories of other devices
+    device_count: int  # times that these were asked for memory
 
 
 class Device(NamedTuple):

@@ -375,7 +375,7 @@ class Models(unittest.TestCase):
             self.assertGreaterEqual(before.live_bytes, x.nbytes)  # the result
             self.assertGreaterEqual(before.reserved_bytes, before.live_bytes)
             self.assertGreaterEqual(before.most_live_bytes, 2 * x.nbytes)  # what goes into a round, and what comes of it
-            self.assertEqual(before.limit_bytes, 0)
+            self.assertEqual((before.limit_bytes, before.device_reserved_bytes, before.device_count), (0, 0, 0))
             np.testing.assert_array_equal(y, 8 * x)
             del y
             gc.collect()

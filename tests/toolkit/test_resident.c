@@ -114,6 +114,14 @@ static void check_loop(const char *target) {
     cr_assert_eq(nine.to_host_bytes, 2 * matrix_bytes);
     cr_assert_eq(two.to_device_bytes, 2 * matrix_bytes);
     cr_assert_eq(two.to_host_bytes, 2 * matrix_bytes);
+    // Values of nine rounds lie where those of two did, and the next run asks the device for nothing.
+    const berth_workspaces *blocks = berth_vm_runner_blocks(b.runner);
+    const uint64_t made = blocks->made_count, reserved = blocks->reserved_bytes;
+    cr_assert_leq(made, 6, "%d blocks", (int)made);  // x, w, two of c, two results
+    cr_assert_geq(reserved, made * matrix_bytes);
+    for (int i = 0; i < 5; ++i) run_loop(b.runner, 30);
+    cr_assert_eq(blocks->made_count, made);
+    cr_assert_eq(blocks->reserved_bytes, reserved);
     berth_vm_runner_close(b.runner);
 }
 
