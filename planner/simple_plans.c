@@ -7,12 +7,18 @@
 
 // Times of kernels are no surer than that, and operations without a time of their own could be anywhere.
 static const double least_gain = 0.01;
+// A time between measured ones, or by the target's figures, is off by that much of it in the median
+// (docs/costs.md, "How far off": shapes). One kernel's error says nothing of another's: their squares add up.
+static const double part_unsure = 0.2;
+
+static const double ns_per_ms = 1e6;
 
 typedef struct candidate {
     const uint32_t *assignment;
     const char *found_by;
     double value;      // in the problem's unit; of latency: by the kernels that are made
     double unsure_ms;  // of that
+    double guessed;    // square of what kernels that nobody measured make unsure, in ms
 } candidate;
 
 // Whether processor cores are at one end of a device's copies, or it is handed its work in the host's memory.
@@ -21,8 +27,8 @@ static bool is_by_cores(const berth_multi_target *target, uint32_t device) {
            berth_multi_target_share_memory(target, device, target->host, NULL);
 }
 
-// For latency, what a plan takes by the kernels that are made of it, and of that what copies and hand-overs by processor
-// cores take. A border between two devices there costs about as much again in
+// For latency, what a plan takes by the kernels that are made of it, and how unsure that is: a part of the kernels' times
+// that nobody measured, and what copies and hand-overs by processor cores take. A border between two devices there costs about as much again in
 // what no plan has (docs/costs.md, "Whether auto pays"): the one that hands over is kept from its own work
 // meanwhile (a thread is woken, a driver called), and the other finds nothing of it in its caches.
 static berth_status look_closer(const berth_planner_state *state, candidate *c) {
@@ -35,6 +41,10 @@ static berth_status look_closer(const berth_planner_state *state, candidate *c) 
     c->unsure_ms = 0;
     if (state->choice->objective != BERTH_PLACE_LATENCY || c->value == INFINITY) return BERTH_OK;
     (void)berth_planner__by_kernels(state, c->assignment, &kernels);
+    for (uint32_t i = 0; i < kernels.count; ++i)
+        if (kernels.data[i].figure == BERTH_COST_INTERPOLATED ||
+            kernels.data[i].figure == BERTH_COST_ANALYTIC)
+            c->guessed += pow(part_unsure * kernels.data[i].time_ns / ns_per_ms, 2);
     BERTH_TRY(berth_place_schedule(state->choice->arena, &kernels.problem, c->assignment, &value,
                                    &copies, &count));
     c->value = value.value;
@@ -45,7 +55,9 @@ static berth_status look_closer(const berth_planner_state *state, candidate *c) 
 }
 
 static bool is_surely_better(const candidate *c, const candidate *than) {
-    return c->value * (1 + least_gain) + fmax(0, c->unsure_ms - than->unsure_ms) < than->value;
+    double unsure_ms = fmax(0, c->unsure_ms - than->unsure_ms);
+    unsure_ms += sqrt(fmax(0, c->guessed - than->guessed));
+    return c->value * (1 + least_gain) + unsure_ms < than->value;
 }
 
 // All that may be there on a device, the rest where the rules have it.
@@ -70,14 +82,14 @@ berth_status berth_planner__prefer_simple(const berth_planner_state *state, cons
                                           const uint32_t **assignment) {
     berth_planner_choice *choice = state->choice;
     const berth_place_problem *problem = &choice->placement->problem;
-    candidate found = {*assignment, choice->found_by, value, 0};
-    candidate best = {rules, "default", rules_value, 0};
+    candidate found = {*assignment, choice->found_by, value, 0, 0};
+    candidate best = {rules, "default", rules_value, 0, 0};
     BERTH_TRY(look_closer(state, &found));
     BERTH_TRY(look_closer(state, &best));
     bool latency = choice->objective == BERTH_PLACE_LATENCY;
     for (uint32_t d = 0; latency && d < problem->device_count; ++d) {
         if (d > 0 && problem->device_kind[d] == problem->device_kind[d - 1]) continue;  // alike
-        candidate one = {all_on(state, d, rules), "one device", 0, 0};
+        candidate one = {all_on(state, d, rules), "one device", 0, 0, 0};
         BERTH_TRY(berth_planner__value_of(state, one.assignment, &one.value));
         BERTH_TRY(look_closer(state, &one));
         if (!(one.value < best.value)) continue;
