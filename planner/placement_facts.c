@@ -21,6 +21,7 @@ typedef struct facts {
     double *sizes;        // of values, ascending, each once
     double *link_ms;      // [devices * devices] straight from one to the other; INFINITY = not
     double *link_ms_per_byte;
+    const char **link_bus;  // [devices * devices] of that way; "" = none
 } facts;
 
 uint32_t berth_planner__placement_class(const berth_planner_state *state,
@@ -214,6 +215,18 @@ static bool shares_memory(const facts *c, uint32_t device) {
     return false;
 }
 
+// Whether something else wants bandwidth of the device's memory: a device, or, of the host's memory,
+// copies from and to others.
+static bool memory_is_wanted(const facts *c, uint32_t device) {
+    const berth_target_device *devices = c->target->devices;
+    uint32_t host_memory = devices[c->target->host].own_memory;
+    bool wanted = shares_memory(c, device);
+    for (uint32_t d = 0; d < c->target->device_count && !wanted; ++d)
+        wanted = devices[device].own_memory == host_memory && !devices[d].host_only &&
+                 devices[d].own_memory != host_memory;
+    return wanted;
+}
+
 // What a node takes of its memory's bandwidth; 0 where nobody else wants any.
 static double node_memory_ms(const facts *c, uint32_t node, uint32_t device) {
     const berth_cost_model *cost = &c->state->options->cost;
@@ -233,11 +246,11 @@ static void fill_columns(facts *c) {
         c->time[d] = berth_arena_new_array(c->arena, double, nodes);
         c->transfer[d] = berth_arena_new_array(c->arena, double, nodes);
         c->memory_ms[d] = berth_arena_new_array(c->arena, double, nodes);
-        bool shared = shares_memory(c, d);
+        bool wanted = memory_is_wanted(c, d);
         for (uint32_t v = 0; v < nodes; ++v) {
             const berth_placement_node *node = &c->placement->nodes[v];
             c->time[d][v] = node_ms(c, node, d);
-            if (shared) c->memory_ms[d][v] = node_memory_ms(c, v, d);
+            if (wanted) c->memory_ms[d][v] = node_memory_ms(c, v, d);
         }
     }
     fill_transfers(c);
@@ -248,12 +261,13 @@ static void fill_columns(facts *c) {
 // What a copy takes that does not go through the host's memory, as a line over its bytes: the
 // cheapest route for a value of usual size.
 static void measure_link(const facts *c, const berth_target_routes *from_a, uint32_t a, uint32_t b,
-                         double *out_ms, double *out_ms_per_byte) {
+                         double *out_ms, double *out_ms_per_byte, const char **out_bus) {
     const berth_target_device *devices = c->target->devices;
     uint32_t host_memory = devices[c->target->host].own_memory;
     berth_target_route route = {0};
     *out_ms = INFINITY;
     *out_ms_per_byte = 0;
+    *out_bus = "";
     if (a == c->target->host || b == c->target->host) return;  // the hub
     if (berth_multi_target_share_memory(c->target, a, b, NULL)) {
         *out_ms = fmin(hand_over_ms(c, 0, a), hand_over_ms(c, 0, b));
@@ -267,6 +281,8 @@ static void measure_link(const facts *c, const berth_target_routes *from_a, uint
         latency_ns += (double)route.hops[i].latency_ns;
         if (route.hops[i].bandwidth_bytes_per_s > 0)
             ns_per_byte += 1e9 / route.hops[i].bandwidth_bytes_per_s;
+        if (route.hops[i].link != BERTH_NO_INDEX && !**out_bus)
+            *out_bus = berth_multi_target_bus(c->target, route.hops[i].link);
     }
     *out_ms = latency_ns / ns_per_ms;
     *out_ms_per_byte = ns_per_byte / ns_per_ms;
@@ -277,13 +293,14 @@ static void fill_links(facts *c) {
     uint32_t devices = c->target->device_count;
     c->link_ms = berth_arena_new_array(c->arena, double, (size_t)devices *devices);
     c->link_ms_per_byte = berth_arena_new_array(c->arena, double, (size_t)devices *devices);
+    c->link_bus = berth_arena_new_array(c->arena, const char *, (size_t)devices *devices);
     for (uint32_t a = 0; a < devices; ++a) {
         berth_arena *scratch = berth_arena_create_child(c->arena);
         const berth_target_routes *from_a = berth_multi_target_routes(
             c->target, scratch, c->target->devices[a].own_memory, usual_bytes);
         for (uint32_t b = 0; b < devices; ++b)
             measure_link(c, from_a, a, b, &c->link_ms[a * devices + b],
-                         &c->link_ms_per_byte[a * devices + b]);
+                         &c->link_ms_per_byte[a * devices + b], &c->link_bus[a * devices + b]);
         berth_arena_destroy(scratch);
     }
 }
@@ -316,7 +333,8 @@ static bool same_links(const facts *c, uint32_t a, uint32_t b) {
                                 {e * devices + a, e * devices + b}};
         for (int i = 0; i < 2; ++i)
             if (c->link_ms[pairs[i][0]] != c->link_ms[pairs[i][1]] ||
-                c->link_ms_per_byte[pairs[i][0]] != c->link_ms_per_byte[pairs[i][1]])
+                c->link_ms_per_byte[pairs[i][0]] != c->link_ms_per_byte[pairs[i][1]] ||
+                strcmp(c->link_bus[pairs[i][0]], c->link_bus[pairs[i][1]]) != 0)
                 return false;
     }
     return true;
@@ -362,7 +380,8 @@ static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
     return x->host_only == y->host_only && memcmp(c->time[a], c->time[b], bytes) == 0 &&
            memcmp(c->transfer[a], c->transfer[b], bytes) == 0 &&
            memcmp(c->memory_ms[a], c->memory_ms[b], bytes) == 0 &&
-           (x->own_memory == y->own_memory || !(shares_memory(c, a) || shares_memory(c, b))) &&
+           (x->own_memory == y->own_memory ||
+            !(memory_is_wanted(c, a) || memory_is_wanted(c, b))) &&
            c->target->memories[x->own_memory].budget_bytes ==
                c->target->memories[y->own_memory].budget_bytes &&
            c->target->memories[x->constant_memory].budget_bytes ==
@@ -401,6 +420,42 @@ static void fill_buses(facts *c) {
     if (any) c->placement->problem.bus = bus;
 }
 
+// Of the links between two devices of these kinds; "" = none.
+static const char *direct_bus_name(const facts *c, uint32_t from_kind, uint32_t to_kind) {
+    const berth_placement *out = c->placement;
+    const berth_place_problem *problem = &out->problem;
+    uint32_t from = berth_place_kind_first(problem, from_kind);
+    uint32_t to = berth_place_kind_first(problem, to_kind) + (from_kind == to_kind);
+    if (from_kind == to_kind && problem->kinds[to_kind].device_count < 2) return "";
+    return c->link_bus[(size_t)out->target_device[from] * c->target->device_count +
+                       out->target_device[to]];
+}
+
+// After buses: which direct links are one, and one with a way to host memory.
+static void fill_direct_buses(facts *c) {
+    const berth_placement *out = c->placement;
+    berth_place_problem *problem = &c->placement->problem;
+    uint32_t kinds = problem->kind_count, devices = c->target->device_count;
+    const char **names =
+        berth_arena_new_array(c->arena, const char *, (size_t)devices + kinds * kinds);
+    uint32_t *bus = berth_arena_new_array(c->arena, uint32_t, (size_t)kinds * kinds);
+    uint32_t count = devices;
+    for (uint32_t d = 0; d < devices; ++d) names[d] = c->bus[out->target_device[d]];
+    for (uint32_t k = 0; k < kinds; ++k)
+        for (uint32_t l = 0; l < kinds; ++l) {
+            const char *name = direct_bus_name(c, k, l);
+            uint32_t at = 0;
+            bus[k * kinds + l] = BERTH_PLACE_NONE;
+            if (!*name) continue;
+            while (at < count && strcmp(names[at], name) != 0) ++at;
+            if (at == count) names[count++] = name;
+            bus[k * kinds + l] = at < devices && problem->bus ? problem->bus[at] : at;
+        }
+    problem->direct_bus_count = count - devices;
+    for (uint32_t i = 0; i < kinds * kinds; ++i)
+        if (bus[i] != BERTH_PLACE_NONE) problem->direct_bus = bus;
+}
+
 // Per device of the solver, the first that works in the same memory: a value is there once.
 static uint32_t *first_in_memory(const berth_placement *placement, berth_arena *scratch) {
     const berth_multi_target *target = placement->state->options->target;
@@ -413,13 +468,33 @@ static uint32_t *first_in_memory(const berth_placement *placement, berth_arena *
     return first;
 }
 
+// What copies take of these memories: their bytes at the memory's bandwidth.
+static void fill_copies(facts *c) {
+    const berth_placement *out = c->placement;
+    berth_place_problem *problem = &c->placement->problem;
+    uint32_t at = 0;
+    problem->hub = problem->memory[out->solver_device[c->target->host]];
+    problem->copy_ms =
+        berth_arena_new_array(c->arena, double, (size_t)problem->node_count * problem->kind_count);
+    for (uint32_t k = 0; k < problem->kind_count; ++k) {
+        uint32_t device = out->target_device[at];
+        double rate =
+            c->target->memories[c->target->devices[device].own_memory].bandwidth_bytes_per_s;
+        bool counts = memory_is_wanted(c, device) && rate > 0;
+        for (uint32_t v = 0; counts && v < problem->node_count; ++v)
+            problem->copy_ms[(size_t)v * problem->kind_count + k] =
+                fmin(out->nodes[v].bytes / rate * 1e3, BERTH_PLACE_FIGURE_LIMIT);
+        at += problem->kinds[k].device_count;
+    }
+}
+
 // After kinds: what devices of the solver take together of a memory's bandwidth.
 static void fill_shared_memories(facts *c) {
     const berth_placement *out = c->placement;
     berth_place_problem *problem = &c->placement->problem;
     uint32_t devices = c->target->device_count, at = 0;
     bool any = false;
-    for (uint32_t d = 0; d < devices; ++d) any |= shares_memory(c, d);
+    for (uint32_t d = 0; d < devices; ++d) any |= memory_is_wanted(c, d);
     if (!any) return;
     problem->memory = first_in_memory(out, c->arena);
     problem->memory_ms =
@@ -430,6 +505,7 @@ static void fill_shared_memories(facts *c) {
             problem->memory_ms[(size_t)v * problem->kind_count + k] = of[v];
         at += problem->kinds[k].device_count;
     }
+    fill_copies(c);
 }
 
 static void fill_kinds(facts *c) {
@@ -597,6 +673,7 @@ void berth_planner__placement_facts(berth_placement *placement, berth_arena *are
     fill_resources(&c);
     fill_shared_memories(&c);
     fill_buses(&c);
+    fill_direct_buses(&c);
     fill_groups(&c);
     placement->impossible = some_group_is_impossible(&c);
 }

@@ -159,8 +159,10 @@ typedef struct berth_plan_copy {
     uint32_t from, to;    // devices
     uint64_t size_bytes;  // 0 = alias (both reach the memory)
     double time_ns;
-    const char *value;   // its name
-    const char *reason;  // "needed there by sub, ...", "on the way to npu:0"
+    double bandwidth_bytes_per_s;  // of the narrowest link of its route in the target; 0 = alias
+    const char *bus;               // the route's first, which its copies share; "" = none
+    const char *value;             // its name
+    const char *reason;            // "needed there by sub, ...", "on the way to npu:0"
 } berth_plan_copy;
 
 // A value on its way in the predicted schedule of one request, beside computation.

@@ -110,6 +110,8 @@ static void add_copy(reporter *r, berth_op_id id, berth_op_id before) {
                             .to = berth_plan_device_of(state->module, target, op->device)};
     copy.size_bytes = berth_planner__copy_cost(
         state, from, op->device, r->f->graph->values.data[op->outputs[0]].type, &copy.time_ns);
+    copy.bus = berth_planner__bus_of(state, from, op->device, copy.size_bytes,
+                                     &copy.bandwidth_bytes_per_s);
     copy.value = value_name(r, op->outputs[0]);
     copy.reason = copy_reason(r, op);
     if (r->function == state->main) berth_vec_push(state->arena, &r->copies, copy);

@@ -107,3 +107,23 @@ uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device
         *out_time_ns = route.time_ns;
     return size_bytes;
 }
+
+const char *berth_planner__bus_of(const berth_planner_state *state, berth_device_id a,
+                                  berth_device_id b, uint64_t size_bytes,
+                                  double *out_bandwidth_bytes_per_s) {
+    const berth_multi_target *target = state->options->target;
+    berth_target_route route = {0};
+    const char *bus = "";
+    *out_bandwidth_bytes_per_s = 0;
+    if (size_bytes == 0 ||
+        !berth_planner__route(state, berth_planner__memory(state, a),
+                              berth_planner__memory(state, b), size_bytes, &route))
+        return bus;
+    for (uint32_t i = 0; i < route.hop_count; ++i) {
+        const berth_target_hop *hop = &route.hops[i];
+        if (i == 0 || hop->bandwidth_bytes_per_s < *out_bandwidth_bytes_per_s)
+            *out_bandwidth_bytes_per_s = hop->bandwidth_bytes_per_s;
+        if (hop->link != BERTH_NO_INDEX && !*bus) bus = berth_multi_target_bus(target, hop->link);
+    }
+    return bus;
+}

@@ -131,6 +131,12 @@ bool berth_planner__known_ns(const berth_planner_state *state, uint32_t from, ui
                              uint64_t size_bytes, const berth_target_routes *routes,
                              double *out_ns);
 // Bytes that a change from a to b moves, and the time by the cheapest route.
+// The first bus on the route of a copy, "" = none, and the bandwidth of its narrowest hop, 0 = it moves
+// nothing.
+const char *berth_planner__bus_of(const berth_planner_state *state, berth_device_id a,
+                                  berth_device_id b, uint64_t size_bytes,
+                                  double *out_bandwidth_bytes_per_s);
+
 uint64_t berth_planner__copy_cost(const berth_planner_state *state, berth_device_id a,
                                   berth_device_id b, berth_type_id type, double *out_time_ns);
 

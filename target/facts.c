@@ -98,6 +98,13 @@ uint32_t berth_multi_target_link_way(const berth_multi_target *target, uint32_t 
     return 2 * first + apart;
 }
 
+const char *berth_multi_target_bus(const berth_multi_target *target, uint32_t link) {
+    const char *bus = target->links[link].bus;
+    for (uint32_t i = 0; i < target->link_count && *bus; ++i)
+        if (i != link && strcmp(target->links[i].bus, bus) == 0) return bus;
+    return "";
+}
+
 bool berth_multi_target_share_memory(const berth_multi_target *target, uint32_t a, uint32_t b,
                                      uint32_t *out_memory) {
     uint32_t owns[] = {target->devices[a].own_memory, target->devices[b].own_memory};

@@ -427,6 +427,9 @@ bool berth_multi_target_share_memory(const berth_multi_target *target, uint32_t 
 // link_count. Both directions of a link that is not duplex have the same, and all links of one bus.
 uint32_t berth_multi_target_link_way(const berth_multi_target *target, uint32_t link, bool forth);
 
+// The bus that a link shares with others, "" = it shares none. O(links).
+const char *berth_multi_target_bus(const berth_multi_target *target, uint32_t link);
+
 // One hop of a route: over a link, or by a device that reaches both memories (link =
 // BERTH_NO_INDEX).
 typedef struct berth_target_hop {

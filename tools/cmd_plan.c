@@ -109,9 +109,11 @@ static void print_text(const plan_command *command, const berth_plan_info *plan)
         const berth_planned_copy *copy = berth_plan_info_copy(plan, i);
         char bytes[32];
         berth_format_bytes(copy->size_bytes, bytes);
-        berth_cli_print("copy         %s > %s: %s%s, %.1f us\n", copy->from, copy->to, bytes,
+        berth_cli_print("copy         %s > %s: %s%s, %.1f us", copy->from, copy->to, bytes,
                         copy->size_bytes ? "" : " (the devices share the memory)",
                         copy->time_ns / 1e3);
+        berth_plan_print_copy_way(copy);
+        berth_cli_print("\n");
     }
     if (command->why) berth_plan_print_kernels(plan);
     berth_plan_memory_print(plan);

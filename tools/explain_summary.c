@@ -21,6 +21,9 @@ typedef struct summary {
     uint32_t device_count;
     share *devices;  // [device_count]
     share *traffic;  // [device_count][device_count], from and to
+    const char **bus_names;
+    share *buses;  // [bus_count] of copies over them, which take turns
+    uint32_t bus_count;
 } summary;
 
 static const char *device_name(const summary *s, uint32_t device) {
@@ -33,6 +36,21 @@ static uint32_t device_of(const summary *s, const char *name) {
     return device;
 }
 
+static void add_share(share *sum, const berth_planned_copy *copy) {
+    sum->time_ns += copy->time_ns;
+    sum->size_bytes += copy->size_bytes;
+    sum->aliases += copy->size_bytes == 0;
+    sum->count++;
+}
+
+static void add_to_bus(summary *s, const berth_planned_copy *copy) {
+    uint32_t at = 0;
+    if (!*copy->bus) return;
+    while (at < s->bus_count && strcmp(s->bus_names[at], copy->bus) != 0) ++at;
+    if (at == s->bus_count) s->bus_names[s->bus_count++] = copy->bus;
+    add_share(&s->buses[at], copy);
+}
+
 static summary make_summary(berth_arena *arena, const berth_plan_info *plan) {
     summary s = {.plan = plan,
                  .facts = berth_plan_info_facts(plan),
@@ -40,6 +58,8 @@ static summary make_summary(berth_arena *arena, const berth_plan_info *plan) {
     size_t count = s.device_count;
     s.devices = berth_arena_new_array(arena, share, count);
     s.traffic = berth_arena_new_array(arena, share, count * count);
+    s.buses = berth_arena_new_array(arena, share, berth_plan_info_copy_count(plan) + 1);
+    s.bus_names = berth_arena_new_array(arena, const char *, berth_plan_info_copy_count(plan) + 1);
     for (uint32_t i = 0; i < berth_plan_info_operation_count(plan); ++i) {
         const berth_planned_operation *operation = berth_plan_info_operation(plan, i);
         share *work = &s.devices[device_of(&s, operation->device)];
@@ -48,11 +68,8 @@ static summary make_summary(berth_arena *arena, const berth_plan_info *plan) {
     }
     for (uint32_t i = 0; i < berth_plan_info_copy_count(plan); ++i) {
         const berth_planned_copy *copy = berth_plan_info_copy(plan, i);
-        share *way = &s.traffic[device_of(&s, copy->from) * count + device_of(&s, copy->to)];
-        way->time_ns += copy->time_ns;
-        way->size_bytes += copy->size_bytes;
-        way->aliases += copy->size_bytes == 0;
-        way->count++;
+        add_share(&s.traffic[device_of(&s, copy->from) * count + device_of(&s, copy->to)], copy);
+        add_to_bus(&s, copy);
     }
     return s;
 }
@@ -134,6 +151,17 @@ static void print_traffic(berth_arena *arena, const summary *s) {
                         rest.time_ns / 1e6);
 }
 
+static void print_buses(const summary *s) {
+    if (s->bus_count) berth_cli_print("buses\n");
+    for (uint32_t i = 0; i < s->bus_count; ++i) {
+        char bytes[32];
+        berth_format_bytes(s->buses[i].size_bytes, bytes);
+        berth_cli_print("  %-16s %10.3f ms, busy %5.1f %%, %u cop%s in turn, %s\n", s->bus_names[i],
+                        s->buses[i].time_ns / 1e6, percent(s, s->buses[i].time_ns),
+                        s->buses[i].count, s->buses[i].count == 1 ? "y" : "ies", bytes);
+    }
+}
+
 static void print_longest(berth_arena *arena, const summary *s) {
     enum { most = 5 };
     uint32_t count = berth_plan_info_operation_count(s->plan);
@@ -186,6 +214,7 @@ void berth_explain_print_summary(berth_arena *arena, const berth_plan_info *plan
     print_devices(arena, &s);
     if (berth_plan_info_copy_count(plan)) berth_cli_print("copies\n");
     print_traffic(arena, &s);
+    print_buses(&s);
     print_memories(plan);
     print_longest(arena, &s);
 }
@@ -197,9 +226,10 @@ void berth_explain_print_copies(const berth_plan_info *plan) {
         const berth_planned_copy *copy = berth_plan_info_copy(plan, i);
         char bytes[32];
         berth_format_bytes(copy->size_bytes, bytes);
-        berth_cli_print("  %s, %s > %s: %s, %.1f us; %s\n", copy->value, copy->from, copy->to,
-                        copy->size_bytes ? bytes : "nothing moves", copy->time_ns / 1e3,
-                        copy->reason);
+        berth_cli_print("  %s, %s > %s: %s, %.1f us", copy->value, copy->from, copy->to,
+                        copy->size_bytes ? bytes : "nothing moves", copy->time_ns / 1e3);
+        berth_plan_print_copy_way(copy);
+        berth_cli_print("; %s\n", copy->reason);
     }
 }
 
@@ -225,10 +255,18 @@ json_t *berth_explain_summary_json(berth_arena *arena, const berth_plan_info *pl
                                                      (int)s.traffic[i].aliases, "bytes",
                                                      (json_int_t)s.traffic[i].size_bytes, "time_ms",
                                                      s.traffic[i].time_ns / 1e6));
+    json_t *buses = json_array();
+    for (uint32_t i = 0; i < s.bus_count; ++i)
+        json_array_append_new(buses, json_pack("{s:o, s:i, s:I, s:f, s:f}", "name",
+                                               berth_cli_json_text(s.bus_names[i]), "copies",
+                                               (int)s.buses[i].count, "bytes",
+                                               (json_int_t)s.buses[i].size_bytes, "time_ms",
+                                               s.buses[i].time_ns / 1e6, "utilisation",
+                                               percent(&s, s.buses[i].time_ns) / 100));
     json_error_t error;
-    return json_pack("{s:o, s:s, s:f, s:o, s:o, s:o, s:o}", "model",
+    return json_pack("{s:o, s:s, s:f, s:o, s:o, s:o, s:o, s:o}", "model",
                      berth_cli_json_text(s.facts->model), "strategy", s.facts->strategy,
                      "predicted_ms", s.facts->predicted_ns / 1e6, "objective",
                      berth_plan_objective_json(plan), "devices", devices, "traffic", traffic,
-                     "target", json_loads(s.facts->target, 0, &error));
+                     "buses", buses, "target", json_loads(s.facts->target, 0, &error));
 }

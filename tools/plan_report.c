@@ -118,15 +118,23 @@ json_t *berth_plan_operation_json(const berth_plan_info *plan, uint32_t index) {
     return json;
 }
 
+void berth_plan_print_copy_way(const berth_planned_copy *copy) {
+    if (copy->bandwidth_bytes_per_s > 0)
+        berth_cli_print(", %.4g GB/s at most%s%s", copy->bandwidth_bytes_per_s / 1e9,
+                        *copy->bus ? ", bus " : "", copy->bus);
+}
+
 json_t *berth_plan_copies_json(const berth_plan_info *plan) {
     json_t *copies = json_array();
     for (uint32_t i = 0; i < berth_plan_info_copy_count(plan); ++i) {
         const berth_planned_copy *copy = berth_plan_info_copy(plan, i);
         json_array_append_new(
             copies,
-            json_pack("{s:s, s:s, s:o, s:o, s:I, s:f}", "from", copy->from, "to", copy->to, "value",
-                      berth_cli_json_text(copy->value), "reason", berth_cli_json_text(copy->reason),
-                      "bytes", (json_int_t)copy->size_bytes, "time_us", copy->time_ns / 1e3));
+            json_pack("{s:s, s:s, s:o, s:o, s:I, s:f, s:f, s:o}", "from", copy->from, "to",
+                      copy->to, "value", berth_cli_json_text(copy->value), "reason",
+                      berth_cli_json_text(copy->reason), "bytes", (json_int_t)copy->size_bytes,
+                      "time_us", copy->time_ns / 1e3, "bandwidth_bytes_per_s",
+                      copy->bandwidth_bytes_per_s, "bus", berth_cli_json_text(copy->bus)));
     }
     return copies;
 }

@@ -19,6 +19,9 @@ json_t *berth_plan_operation_json(const berth_plan_info *plan, uint32_t index);
 // would be.
 void berth_plan_print_kernels(const berth_plan_info *plan);
 json_t *berth_plan_kernels_json(const berth_plan_info *plan);
+// How fast a copy's way is at most, and the bus that it shares: ", 12 GB/s at most, bus pcie"; nothing
+// where nothing moves.
+void berth_plan_print_copy_way(const berth_planned_copy *copy);
 json_t *berth_plan_copies_json(const berth_plan_info *plan);
 json_t *berth_plan_objective_json(const berth_plan_info *plan);
 

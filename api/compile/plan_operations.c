@@ -125,7 +125,9 @@ static void make_copies(berth_plan_info *info) {
                                                .value = copy->value,
                                                .reason = copy->reason,
                                                .size_bytes = copy->size_bytes,
-                                               .time_ns = copy->time_ns};
+                                               .time_ns = copy->time_ns,
+                                               .bandwidth_bytes_per_s = copy->bandwidth_bytes_per_s,
+                                               .bus = copy->bus ? copy->bus : ""};
     }
     info->transfer_count = plan->transfer_count;
     info->transfers =

@@ -137,7 +137,11 @@ typedef struct berth_planned_copy {
     const char *reason;   // "needed there by sub, ..."
     uint64_t size_bytes;  // 0 = nothing moves: the devices share the memory
     double time_ns;
+    double
+        bandwidth_bytes_per_s;  // of the narrowest link of its way in the target; 0 = nothing moves
+    const char *bus;            // which others share; "" = none
 } berth_planned_copy;
+
 // A copy in the predicted schedule, beside computation.
 typedef struct berth_planned_transfer {
     const char *value;

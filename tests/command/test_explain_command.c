@@ -263,3 +263,50 @@ Test(explain_command, compare_what_is_no_plan) {
     berth_run_fails("plan --compare /tmp/a.json", 2, "--compare takes two plans");
     berth_run_fails("plan --compare a b c", 2, "--compare takes two plans");
 }
+
+// Two GPUs behind one bus: each copy says how fast its way is and what it shares, the sum what the bus is
+// busy with. A link that nothing shares is no bus.
+Test(explain_command, copies_say_their_bandwidth_and_bus) {
+    static const char two[] =
+        "%s " DIGITS " --costs none -q --format=json --pin 'op:Conv=g' --pin 'op:Relu=h' --target "
+        "'{\"kind\":\"multi\",\"devices\":[{\"name\":\"cpu\",\"target\":{\"kind\":\"cpu\"}},"
+        "{\"name\":\"g\",\"target\":{\"kind\":\"cuda\"}},{\"name\":\"h\",\"target\":{\"kind\":"
+        "\"cuda\"}}],\"memories\":[{\"name\":\"one\",\"capacity_bytes\":\"1GiB\",\"reached_by\":"
+        "[\"g\"]},{\"name\":\"two\",\"capacity_bytes\":\"1GiB\",\"reached_by\":[\"h\"]}],\"links\":"
+        "[{\"from\":\"host\",\"to\":\"one\",\"bandwidth_bytes_per_s\":3e9,\"latency_ns\":0,\"bus\":"
+        "\"pcie\"},{\"from\":\"host\",\"to\":\"two\",\"bandwidth_bytes_per_s\":2e9,\"latency_ns\":"
+        "0,"
+        "\"bus\":\"%s\"}]}'";
+    for (int shared = 0; shared < 2; ++shared) {
+        char text[2048];
+        double bytes = 0, time_us = 0;
+        snprintf(text, sizeof(text), two, "plan", shared ? "pcie" : "other");
+        json_t *plan = berth_run_json(text);
+        const json_t *copies = json_object_get(plan, "copies");
+        size_t count = json_array_size(copies);
+        cr_assert_geq(count, 4u);
+        for (size_t i = 0; i < count; ++i) {
+            const json_t *copy = json_array_get(copies, i);
+            bool second = strcmp(json_string_value(json_object_get(copy, "from")), "h") == 0 ||
+                          strcmp(json_string_value(json_object_get(copy, "to")), "h") == 0;
+            double rate = json_number_value(json_object_get(copy, "bandwidth_bytes_per_s"));
+            cr_expect_eq(rate, second ? 2e9 : 3e9);
+            cr_expect_str_eq(json_string_value(json_object_get(copy, "bus")), shared ? "pcie" : "");
+            bytes += json_number_value(json_object_get(copy, "bytes"));
+            time_us += json_number_value(json_object_get(copy, "time_us"));
+        }
+        json_decref(plan);
+        snprintf(text, sizeof(text), two, "explain --no-what-if", shared ? "pcie" : "other");
+        json_t *explained = berth_run_json(text);
+        const json_t *buses = json_object_get(explained, "buses");
+        cr_assert_eq(json_array_size(buses), shared ? 1u : 0u);
+        const json_t *bus = json_array_get(buses, 0);
+        if (shared) {
+            cr_expect_eq(json_integer_value(json_object_get(bus, "copies")), (json_int_t)count);
+            cr_expect_eq(json_number_value(json_object_get(bus, "bytes")), bytes);
+            cr_expect_float_eq(json_number_value(json_object_get(bus, "time_ms")), time_us / 1e3,
+                               1e-9);
+        }
+        json_decref(explained);
+    }
+}

@@ -111,8 +111,9 @@ static double largest(const double *values, uint32_t count) {
 }
 
 // Returns the most that the transfers of devices on one link take together; 0 where none share one.
+//   shared: sums of what copies take (problem.h)
 static double add_loads(berth_arena *scratch, const berth_place_problem *problem,
-                        const uint32_t *assignment, double *load) {
+                        const uint32_t *assignment, double *load, double *shared) {
     double *moved = berth_arena_new_array(scratch, double, problem->device_count);
     bool *reads = berth_arena_new_array(scratch, bool, problem->device_count);
     for (uint32_t u = 0; u < problem->node_count; ++u) {
@@ -126,25 +127,35 @@ static double add_loads(berth_arena *scratch, const berth_place_problem *problem
             leaves = true;
             reads[d] = true;
             load[d] += transfer_of(problem, u, d);
+            berth_place_shared_copy(problem, u, BERTH_PLACE_NONE, d, transfer_of(problem, u, d),
+                                    shared);
             if (problem->bus) moved[problem->bus[d]] += transfer_of(problem, u, d);
         }
         if (!leaves) continue;
         load[home] += transfer_of(problem, u, home);
+        berth_place_shared_copy(problem, u, home, BERTH_PLACE_NONE, transfer_of(problem, u, home),
+                                shared);
         if (problem->bus) moved[problem->bus[home]] += transfer_of(problem, u, home);
     }
     return problem->bus ? largest(moved, problem->device_count) : 0;
 }
 
-// Of devices that share what they compute with, the sum counts; of those that share a memory, what
-// they take of that.
+// Of devices that share what they compute with, the sum counts.
 static double largest_load(berth_arena *scratch, const berth_place_problem *problem,
-                           const uint32_t *assignment, const double *load) {
+                           const double *load) {
+    if (!problem->resource) return largest(load, problem->device_count);
     double *sum = berth_arena_new_array(scratch, double, problem->device_count);
-    double memory = berth_place_memory_ms(problem, assignment, sum);
-    if (!problem->resource) return fmax(largest(load, problem->device_count), memory);
-    memset(sum, 0, problem->device_count * sizeof(*sum));
     for (uint32_t d = 0; d < problem->device_count; ++d) sum[problem->resource[d]] += load[d];
-    return fmax(largest(sum, problem->device_count), memory);
+    return largest(sum, problem->device_count);
+}
+
+static double throughput_value(berth_arena *scratch, const berth_place_problem *problem,
+                               const uint32_t *assignment, double *load) {
+    double *shared = berth_arena_new_array(scratch, double, berth_place_shared_count(problem) + 1);
+    berth_place_shared_nodes(problem, assignment, shared);
+    double moved = add_loads(scratch, problem, assignment, load, shared);
+    return fmax(fmax(largest_load(scratch, problem, load), moved),
+                berth_place_shared_most(problem, shared));
 }
 
 bool berth_place_memory_is_share(const berth_place_problem *problem) {
@@ -292,9 +303,7 @@ static berth_status evaluate_body(void *user) {
         return BERTH_OK;
     }
     if (call->objective == BERTH_PLACE_THROUGHPUT) {
-        double moved = add_loads(call->scratch, problem, call->assignment, out->device_load);
-        out->value = largest_load(call->scratch, problem, call->assignment, out->device_load);
-        out->value = fmax(out->value, moved);
+        out->value = throughput_value(call->scratch, problem, call->assignment, out->device_load);
         return BERTH_OK;
     }
     out->node_start = berth_arena_new_array(call->arena, double, problem->node_count);

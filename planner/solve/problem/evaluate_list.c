@@ -39,19 +39,19 @@ struct berth_solve__list {
     double *rank_there;    // [device_count] largest rank of a value's readers; 0 between uses
     event *events;         // a heap
     uint32_t event_count;
-    task_heap *ready;     // [2 * device_count]
-    bool *busy;           // [2 * device_count]
-    uint64_t *changed;    // bits of the resources that were freed, or have more ready tasks, since
-                          // they were looked at
-    double *memory_sums;  // [device_count]
-    uint32_t *cause;      // [tasks] whose end it waited for last; NONE = nobody's
-    double *since;        // [tasks] when it could have started
-    double *done;         // [node_count] when the node's computation ended
-    uint32_t *ended;      // [2 * device_count] task that ended last there
-    double *free_since;   // [2 * device_count] when it ended; 0 = none did
-    double *to_spare;     // [2 * device_count] for how long it can stay without a task, if all is
-                          // to end by the limit
-    uint32_t *finished;   // [tasks] in the order of their ends
+    task_heap *ready;    // [2 * device_count]
+    bool *busy;          // [2 * device_count]
+    uint64_t *changed;   // bits of the resources that were freed, or have more ready tasks, since
+                         // they were looked at
+    double *shared;      // [berth_place_shared_count] sums
+    uint32_t *cause;     // [tasks] whose end it waited for last; NONE = nobody's
+    double *since;       // [tasks] when it could have started
+    double *done;        // [node_count] when the node's computation ended
+    uint32_t *ended;     // [2 * device_count] task that ended last there
+    double *free_since;  // [2 * device_count] when it ended; 0 = none did
+    double *to_spare;    // [2 * device_count] for how long it can stay without a task, if all is
+                         // to end by the limit
+    uint32_t *finished;  // [tasks] in the order of their ends
     uint32_t finished_count;
     double *left;          // [tasks] from the start to the end of all; filled by list_times
     double *left_of_next;  // [2 * device_count] that of the next turn; the same
@@ -126,6 +126,20 @@ static void build_tasks(berth_solve__list *s) {
     s->task_count = problem->node_count;
     for (uint32_t u = 0; u < problem->node_count; ++u) add_copies(s, u);
     s->first_copy[problem->node_count] = s->task_count;
+}
+
+// The most that nodes and copies take of a memory or a bus.
+static double add_shared_copies(berth_solve__list *s) {
+    const berth_place_problem *problem = s->problem;
+    bool any = problem->copy_ms || problem->direct_bus;
+    for (uint32_t i = problem->node_count; any && i < s->task_count; ++i) {
+        const task *t = &s->tasks[i];
+        uint32_t home = s->assignment[t->node];
+        bool from_home = t->direct || t->reader == BERTH_PLACE_NONE;
+        berth_place_shared_copy(problem, t->node, from_home ? home : BERTH_PLACE_NONE, t->reader,
+                                t->length, s->shared);
+    }
+    return berth_place_shared_most(problem, s->shared);
 }
 
 // Whether what every device and link has to do can be done by the limit.
@@ -362,7 +376,7 @@ berth_solve__list *berth_solve__list_create(berth_arena *arena,
     s->ready = berth_arena_new_array(arena, task_heap, 2 * (size_t)devices);
     s->busy = berth_arena_new_array(arena, bool, 2 * (size_t)devices);
     s->changed = berth_arena_new_array(arena, uint64_t, words_of(problem));
-    s->memory_sums = berth_arena_new_array(arena, double, devices);
+    s->shared = berth_arena_new_array(arena, double, berth_place_shared_count(problem) + 1);
     s->cause = berth_arena_new_array(arena, uint32_t, tasks);
     s->since = berth_arena_new_array(arena, double, tasks);
     s->left = berth_arena_new_array(arena, double, tasks);
@@ -391,12 +405,14 @@ double berth_solve__list_value(berth_solve__list *s, const uint32_t *assignment,
         s->free_since[r] = 0;
     }
     for (uint32_t w = 0; w < words_of(s->problem); ++w) s->changed[w] = 0;
-    double memory_ms = berth_place_memory_ms(s->problem, assignment, s->memory_sums);
-    if (memory_ms > limit) return INFINITY;
+    berth_place_shared_nodes(s->problem, assignment, s->shared);
+    if (berth_place_shared_most(s->problem, s->shared) > limit) return INFINITY;
     build_tasks(s);
+    double shared_ms = add_shared_copies(s);
+    if (shared_ms > limit) return INFINITY;
     if (!has_time(s) || rank_tasks(s) > limit) return INFINITY;
     run(s);
-    return s->beyond ? INFINITY : fmax(s->now, memory_ms);
+    return s->beyond ? INFINITY : fmax(s->now, shared_ms);
 }
 
 uint32_t berth_solve__list_critical(const berth_solve__list *s, uint32_t *nodes) {

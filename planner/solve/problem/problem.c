@@ -27,6 +27,8 @@ static berth_status check_figures(const berth_place_problem *problem) {
             BERTH_TRY(check_figure(problem, "transfer", v, problem->transfer[at]));
             if (problem->memory)
                 BERTH_TRY(check_figure(problem, "memory's time", v, problem->memory_ms[at]));
+            if (problem->copy_ms)
+                BERTH_TRY(check_figure(problem, "copy's time", v, problem->copy_ms[at]));
         }
         if (problem->direct_ms)
             BERTH_TRY(check_figure(problem, "value", v, problem->value_bytes[v]));
@@ -322,16 +324,42 @@ uint32_t berth_place_kind_first(const berth_place_problem *problem, uint32_t kin
     return first;
 }
 
-double berth_place_memory_ms(const berth_place_problem *problem, const uint32_t *assignment,
-                             double *sums) {
-    double most = 0;
-    if (!problem->memory) return 0;
-    for (uint32_t d = 0; d < problem->device_count; ++d) sums[d] = 0;
-    for (uint32_t v = 0; v < problem->node_count; ++v) {
+// Memories by their first devices, then buses to host memory by theirs, then other buses.
+uint32_t berth_place_shared_count(const berth_place_problem *problem) {
+    return 2 * problem->device_count + problem->direct_bus_count;
+}
+
+void berth_place_shared_nodes(const berth_place_problem *problem, const uint32_t *assignment,
+                              double *sums) {
+    memset(sums, 0, berth_place_shared_count(problem) * sizeof(*sums));
+    for (uint32_t v = 0; problem->memory && v < problem->node_count; ++v) {
         uint32_t d = assignment[v];
-        double *sum = &sums[problem->memory[d]];
-        *sum += problem->memory_ms[(size_t)v * problem->kind_count + problem->device_kind[d]];
-        if (*sum > most) most = *sum;
+        sums[problem->memory[d]] +=
+            problem->memory_ms[(size_t)v * problem->kind_count + problem->device_kind[d]];
     }
+}
+
+void berth_place_shared_copy(const berth_place_problem *problem, uint32_t node, uint32_t from,
+                             uint32_t to, double ms, double *sums) {
+    const uint32_t *kind = problem->device_kind;
+    const uint32_t ends[2] = {from == BERTH_PLACE_NONE ? problem->hub : from,
+                              to == BERTH_PLACE_NONE ? problem->hub : to};
+    bool moves = problem->copy_ms && problem->memory[ends[0]] != problem->memory[ends[1]];
+    for (int i = 0; moves && i < 2; ++i)
+        sums[problem->memory[ends[i]]] +=
+            problem->copy_ms[(size_t)node * problem->kind_count + kind[ends[i]]];
+    if (!problem->direct_bus) return;
+    bool direct = from != BERTH_PLACE_NONE && to != BERTH_PLACE_NONE;
+    uint32_t device = from == BERTH_PLACE_NONE ? to : from;
+    uint32_t bus = direct         ? problem->direct_bus[kind[from] * problem->kind_count + kind[to]]
+                   : problem->bus ? problem->bus[device]
+                                  : device;
+    if (bus != BERTH_PLACE_NONE) sums[problem->device_count + bus] += ms;
+}
+
+double berth_place_shared_most(const berth_place_problem *problem, const double *sums) {
+    double most = 0;
+    for (uint32_t i = 0; i < berth_place_shared_count(problem); ++i)
+        if (sums[i] > most) most = sums[i];
     return most;
 }

@@ -92,6 +92,17 @@ typedef struct berth_place_problem {
     // Both NULL = none. Bounds that know nothing of it hold as well.
     double *memory_ms;  // [node_count * kind_count]
     uint32_t *memory;   // [device_count] the first device of its memory
+    // The same of a copy of the node's value, at the end that is a device of the kind; at the other, where
+    // that is host memory, as for the device `hub`, which computes there. NULL = copies take nothing of
+    // what is counted in memory_ms.
+    double *copy_ms;  // [node_count * kind_count]
+    uint32_t hub;
+
+    // Direct links that are one bus, by its number: below device_count the one that transfers between
+    // host memory and that device go over (`bus`), others below device_count + direct_bus_count; NONE =
+    // the link is no bus. The latency by list scheduling is no less than what a bus has to move in sum.
+    uint32_t *direct_bus;  // [kind_count * kind_count] NULL = none
+    uint32_t direct_bus_count;
 
     // Set by berth_place_problem_finish:
     uint32_t group_count;
@@ -125,10 +136,16 @@ double berth_place_direct(const berth_place_problem *problem, uint32_t node, uin
 double berth_place_direct_kinds(const berth_place_problem *problem, uint32_t node,
                                 uint32_t from_kind, uint32_t to_kind);
 
-// The largest of the memories' sums; 0 where no memory is shared.
-//   sums: [device_count] scratch
-double berth_place_memory_ms(const berth_place_problem *problem, const uint32_t *assignment,
-                             double *sums);
+// What of memories and buses is shared, in sum: begins with what the nodes take (sums:
+// [berth_place_shared_count]), then each copy is added, and the largest sum is asked for.
+//   from, to: devices; BERTH_PLACE_NONE = host memory
+//   ms: that the copy takes of its link
+uint32_t berth_place_shared_count(const berth_place_problem *problem);
+void berth_place_shared_nodes(const berth_place_problem *problem, const uint32_t *assignment,
+                              double *sums);
+void berth_place_shared_copy(const berth_place_problem *problem, uint32_t node, uint32_t from,
+                             uint32_t to, double ms, double *sums);
+double berth_place_shared_most(const berth_place_problem *problem, const double *sums);
 
 // First device of a kind.
 uint32_t berth_place_kind_first(const berth_place_problem *problem, uint32_t kind);
