@@ -1,5 +1,6 @@
 #include "toolkit/plan_picture.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/timeline.h"
@@ -177,8 +178,7 @@ static uint32_t make_lines(const berth_plan *plan, berth_timeline_line lines[2])
     if (apart && plan->lower_bound > 0)
         lines[count++] =
             (berth_timeline_line){plan->lower_bound / 1e6, "#1f6f43", "bound", .to_left = true};
-    lines[count++] = (berth_timeline_line){plan->predicted_ns / 1e6, "#b3261e",
-                                           latency && !apart ? "optimal" : "predicted", false};
+    lines[count++] = (berth_timeline_line){plan->predicted_ns / 1e6, "#b3261e", "predicted", false};
     return count;
 }
 
@@ -189,9 +189,11 @@ static const char *title_of(const picture *p) {
         return berth_arena_printf(p->arena, "%s: %.4g ms, one operation after the other", name,
                                   p->plan->predicted_ns / 1e6);
     const char *value = berth_plan_value_text(p->arena, p->plan);
-    if (strcmp(p->plan->objective, "latency") == 0)
+    bool latency = strcmp(p->plan->objective, "latency") == 0;
+    if (latency && fabs(p->plan->predicted_ns - p->plan->value) <= 1e-3 * p->plan->value)
         return berth_arena_printf(p->arena, "%s: %s", name, value);
-    return berth_arena_printf(p->arena, "%s: %s; one request %.4g ms", name, value,
+    return berth_arena_printf(p->arena, "%s: %s; %s %.4g ms", name, value,
+                              latency ? "by the kernels that are made" : "one request",
                               p->plan->predicted_ns / 1e6);
 }
 

@@ -129,6 +129,13 @@ Test(plan_command, the_picture_is_the_schedule) {
     for (const char *at = svg; (at = strstr(at, ", from ")); ++at)
         if (sscanf(at, ", from %lf to %lf", &start, &end) == 2) most_ms = fmax(most_ms, end);
     cr_expect_float_eq(most_ms, predicted_ms, 1e-5 * predicted_ms, "%g, %g", most_ms, predicted_ms);
+    // What is proven is the search's value: the end of the schedule is a prediction, and where the two
+    // differ, the title has both.
+    cr_expect(strstr(svg, ">predicted ") && !strstr(svg, ">optimal "));
+    double value_ms = number(json_object_get(plan, "objective"), "value");
+    bool apart = fabs(value_ms - predicted_ms) > 1e-3 * value_ms;
+    cr_expect_eq(strstr(svg, "; by the kernels that are made ") != NULL, apart, "%g, %g", value_ms,
+                 predicted_ms);
     json_decref(plan);
 }
 
