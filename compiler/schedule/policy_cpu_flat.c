@@ -325,6 +325,23 @@ static uint32_t vector_row(berth_tfn *fn, berth_nest row, int64_t lanes, berth_s
     return n;
 }
 
+// Whether the last loop goes through all memory by one or two elements: what lies further apart is put together one by
+// one.
+static bool goes_along_rows(berth_tfn *fn, const berth_nest *nest) {
+    enum { most_step = 2 };
+    berth_access_list accesses = {0};
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, nest);
+    if (!berth_cpu__collect_body(fn, &ranges, nest->body, &accesses)) return false;
+    for (uint32_t i = 0; i < accesses.items.count; ++i) {
+        bool linear = false;
+        int64_t step = berth_linear_stride(fn, &accesses.items.data[i].at,
+                                           nest->loops[nest->count - 1].var, &linear);
+        if (!linear || step < 0 || step > most_step) return false;
+    }
+    return true;
+}
+
 // Rows of which each is less than a chunk, in vectors. 0: there is no such form.
 static berth_stmt vector_rows(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
     enum { most_parts = 8 };
@@ -354,7 +371,7 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
         !berth_cpu__has_vector_functions(fn, store.value, 0))
         return 0;
     if (last > 0 && !fn->any_size && nest.loops[last].extent <= CHUNK_ELEMENTS &&
-        nest.loops[last].extent % lanes)
+        nest.loops[last].extent % lanes && goes_along_rows(fn, &nest))
         return vector_rows(fn, nest, facts);
     if (vectors == 0) return 0;
     berth_nest rest = {0};
@@ -450,12 +467,14 @@ static int64_t find_period(const berth_tfn *fn, berth_expr id, berth_var var, in
 
 // A row that is read from its beginning again and again, y[i] = x[i % 7], becomes two loops, of which the
 // inner one reads in order.
-static void split_periods(berth_tfn *fn, berth_nest *nest) {
+static void split_periods(berth_tfn *fn, berth_nest *nest, const berth_cpu_facts *facts) {
     const berth_stmt_node store = fn->stmts.data[nest->body];
     int last = nest->count - 1;
     if (store.kind != BERTH_STMT_STORE || nest->count == BERTH_NEST_MAX_LOOPS) return;
     int64_t extent = nest->loops[last].extent;
-    int64_t period = find_period(fn, store.value, nest->loops[last].var, 2, 0);
+    int64_t least =
+        fn->any_size ? facts->lanes : 2;  // for many sizes, forms that most of them have
+    int64_t period = find_period(fn, store.value, nest->loops[last].var, least, 0);
     if (period == 0 || extent <= period || extent % period) return;
     berth_status status = berth_schedule_split(fn, nest, last, period);
     if (status) berth_decisions_refuse(fn, status);
@@ -464,7 +483,7 @@ static void split_periods(berth_tfn *fn, berth_nest *nest) {
 berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
                                  const berth_cpu_facts *facts) {
     berth_nest nest = *plain;
-    split_periods(fn, &nest);
+    split_periods(fn, &nest, facts);
     berth_stmt loops = flat(fn, &nest, facts);
     return loops ? berth_cpu__ask_once(fn, berth_cpu__places_once(fn, loops)) : 0;
 }
