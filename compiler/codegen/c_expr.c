@@ -94,15 +94,6 @@ static berth_linear lane_access(berth_c_printer *p, berth_buf buf, const berth_e
     return berth_linear_access(p->fn, &p->ranges, buf, moved, count);
 }
 
-static bool same_terms(const berth_c_printer *p, const berth_linear *a, const berth_linear *b) {
-    if (a->count != b->count) return false;
-    for (int i = 0; i < a->count; ++i)
-        if (a->terms[i].coefficient != b->terms[i].coefficient ||
-            !berth_tfn_expr_equal(p->fn, a->terms[i].atom, b->terms[i].atom))
-            return false;
-    return true;
-}
-
 // The step of an access whose indices are ramps, or the same in all lanes, into a buffer in rows: that
 // of the ramps' dimensions. False: there are other indices or blocks.
 static bool ramp_step(const berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
@@ -126,8 +117,7 @@ bool berth_c_lane_places(berth_c_printer *p, berth_buf buf, const berth_expr *in
     *out_first = lane_access(p, buf, indices, count, 0);
     for (int l = 0; l < lanes; ++l) {
         berth_linear at = lane_access(p, buf, indices, count, l);
-        if (!same_terms(p, out_first, &at)) return false;
-        out_places[l] = at.constant - out_first->constant;
+        if (!berth_linear_distance(p->fn, out_first, &at, &out_places[l])) return false;
     }
     return true;
 }
@@ -140,8 +130,8 @@ static bool lane_step(berth_c_printer *p, berth_buf buf, const berth_expr *indic
     berth_linear first = lane_access(p, buf, indices, count, 0);
     for (int l = 1; l < lanes; ++l) {
         berth_linear at = lane_access(p, buf, indices, count, l);
-        if (!same_terms(p, &first, &at)) return false;
-        int64_t step = at.constant - first.constant;
+        int64_t step = 0;
+        if (!berth_linear_distance(p->fn, &first, &at, &step)) return false;
         if (l == 1) *out_step = step;
         if (step != *out_step * l) return false;
     }

@@ -142,25 +142,6 @@ typedef struct fragment {
     bool rows;
 } fragment;
 
-// lane / 4 moves the place by `step` elements and nothing else does that differs between the
-// work-items of a warp; or lane % 4.
-static bool moves_by(const berth_c_printer *p, const berth_linear *at, berth_var warp,
-                     berth_binary op, int64_t step) {
-    int found = 0;
-    for (int i = 0; i < at->count; ++i) {
-        const berth_expr_node atom = p->fn->exprs.data[at->terms[i].atom];
-        if (!berth_tfn_uses_var(p->fn, at->terms[i].atom, warp)) continue;
-        int64_t by = 0;
-        if (atom.kind != BERTH_EXPR_BINARY || atom.op != op ||
-            p->fn->exprs.data[atom.a].kind != BERTH_EXPR_VAR ||
-            !berth_tfn_const_value(p->fn, atom.b, &by) || by != 4 ||
-            at->terms[i].coefficient != step)
-            return false;
-        found++;
-    }
-    return found == 1;
-}
-
 // The form of a load of two rows or columns.
 static bool form_of(berth_c_printer *p, const berth_expr_node *load, const berth_expr *indices,
                     berth_var warp, fragment *out) {
@@ -177,9 +158,9 @@ static bool form_of(berth_c_printer *p, const berth_expr_node *load, const berth
     out->along = places[1];
     for (int l = 0; l < load->lanes; ++l)
         if (places[l] != l / depth * out->across + l % depth * out->along) return false;
-    out->rows = moves_by(p, &first, warp, BERTH_BINARY_DIV, out->across / 8);
+    out->rows = berth_kernel_moves_by(p->fn, &first, warp, BERTH_BINARY_DIV, 4, out->across / 8);
     if (out->rows) return out->across % 8 == 0;
-    return moves_by(p, &first, warp, BERTH_BINARY_MOD, 2 * out->across);
+    return berth_kernel_moves_by(p->fn, &first, warp, BERTH_BINARY_MOD, 4, 2 * out->across);
 }
 
 // The same 32 elements beside each other for all work-items of a warp: where they begin.

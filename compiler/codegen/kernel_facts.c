@@ -338,3 +338,20 @@ berth_program_kernel berth_kernel_source_record(const berth_kernel_source *sourc
     memcpy(record.group_size, source->group_size, sizeof(record.group_size));
     return record;
 }
+
+bool berth_kernel_moves_by(const berth_tfn *fn, const berth_linear *at, berth_var var,
+                           berth_binary op, int64_t by, int64_t step) {
+    int found = 0;
+    for (int i = 0; i < at->count; ++i) {
+        const berth_expr_node atom = fn->exprs.data[at->terms[i].atom];
+        if (!berth_tfn_uses_var(fn, at->terms[i].atom, var)) continue;
+        int64_t divisor = 0;
+        if (atom.kind != BERTH_EXPR_BINARY || atom.op != op ||
+            fn->exprs.data[atom.a].kind != BERTH_EXPR_VAR ||
+            !berth_tfn_const_value(fn, atom.b, &divisor) || divisor != by ||
+            at->terms[i].coefficient != step)
+            return false;
+        found++;
+    }
+    return found == 1;
+}

@@ -4,6 +4,7 @@
 #define BERTH_COMPILER_CODEGEN_KERNEL_FACTS_H_
 
 #include "compiler/codegen/codegen.h"
+#include "compiler/schedule/linear.h"
 
 // A private copy of the function, which address arithmetic may add nodes to.
 berth_tfn *berth_kernel_copy_fn(const berth_tfn *fn, berth_arena *arena);
@@ -30,6 +31,9 @@ bool berth_kernel_has_group_loops(const berth_tfn *fn, berth_stmt nest);
 BERTH_MUST_USE berth_status berth_kernel_set_axis(berth_kernel_source *kernel,
                                                   const berth_stmt_node *loop, int64_t extent,
                                                   bool *out_local, int *out_axis);
+// Whether var / by (or var % by: `op`) moves a place by `step` elements, and nothing else of `var` does.
+bool berth_kernel_moves_by(const berth_tfn *fn, const berth_linear *at, berth_var var,
+                           berth_binary op, int64_t by, int64_t step);
 // Whether 32 bits hold every index into every buffer.
 bool berth_kernel_fits_narrow(const berth_tfn *fn);
 

@@ -6,6 +6,7 @@
 
 #include "artifact/kernel_abi.h"
 #include "compiler/codegen/spirv_math.h"
+#include "compiler/codegen/spirv_matrix.h"
 #include "compiler/codegen/spirv_printer.h"
 
 enum {
@@ -157,10 +158,13 @@ static void print_for(berth_spirv_printer *p, const berth_stmt_node *node) {
         print_unrolled(p, node, extent);
         return;
     }
-    if (extent > 1)
+    if (extent > 1) {
         print_in_parts(p, node, extent);
-    else
-        print_loop(p, node, berth_spirv_index(p, node->value, 0), 1, 1);
+        return;
+    }
+    p->apart++;
+    print_loop(p, node, berth_spirv_index(p, node->value, 0), 1, 1);
+    p->apart--;
 }
 
 static void print_if(berth_spirv_printer *p, const berth_stmt_node *node) {
@@ -175,23 +179,26 @@ static void print_if(berth_spirv_printer *p, const berth_stmt_node *node) {
         return;
     }
     berth_spirv_if at = berth_spirv_open_if(p->m, condition);
+    p->apart++;
     print_stmt(p, node->body);
     if (node->other) {
         berth_spirv_else(p->m, &at);
         print_stmt(p, node->other);
     }
+    p->apart--;
     berth_spirv_close_if(p->m, &at);
 }
 
-static void print_barrier(berth_spirv_printer *p) {
+void berth_spirv_barrier(berth_spirv_printer *p) {
     uint32_t scope = berth_spirv_int(p->m, SPIRV_TYPE_U32, SPIRV_SCOPE_WORKGROUP);
-    uint32_t order = berth_spirv_int(p->m, SPIRV_TYPE_U32, SPIRV_ORDER_LOCAL);
+    uint32_t order = berth_spirv_int(p->m, SPIRV_TYPE_U32,
+                                     SPIRV_ORDER_LOCAL | (p->matrices ? SPIRV_ORDER_SHOW_ALL : 0));
     berth_spirv_plain(p->m, SPIRV_ControlBarrier, (uint32_t[]){scope, scope, order}, 3);
 }
 
 static void print_stmt(berth_spirv_printer *p, berth_stmt id) {
     const berth_stmt_node node = p->fn->stmts.data[id];
-    if (p->status) return;
+    if (p->status || (p->matrices && berth_spirv_matrix_stmt(p, id))) return;
     switch ((berth_stmt_kind)node.kind) {
     case BERTH_STMT_SEQ:
         for (uint32_t i = 0; i < node.count; ++i) print_stmt(p, p->fn->lists.data[node.first + i]);
@@ -207,7 +214,7 @@ static void print_stmt(berth_spirv_printer *p, berth_stmt id) {
         break;
     case BERTH_STMT_IF: print_if(p, &node); break;
     case BERTH_STMT_ALLOC: berth_spirv_declare(p, node.buf); break;
-    case BERTH_STMT_BARRIER: print_barrier(p); break;
+    case BERTH_STMT_BARRIER: berth_spirv_barrier(p); break;
     case BERTH_STMT_CALL:
         p->status =
             berth_status_make(BERTH_UNSUPPORTED,
@@ -262,7 +269,7 @@ static void reset(berth_spirv_printer *p, berth_kernel_source *kernel) {
     p->kernel = kernel;
     p->buffers = berth_arena_new_array(p->arena, berth_spirv_buffer, p->fn->bufs.count + 1);
     memset(p->arrays, 0, sizeof(p->arrays));
-    p->group_id = p->local_id = 0;
+    p->group_id = p->local_id = p->apart = 0;
     p->unrolled = 1;
     p->around = 1;
     p->rounds = 0;
@@ -289,6 +296,7 @@ static void print_kernel(berth_spirv_printer *p, berth_stmt nest, berth_kernel_s
     kernel->groups[0] = (uint32_t)groups;
     berth_kernel_collect_facts(p->fn, p->arena, nest, kernel);
     berth_spirv_bind(p);
+    berth_spirv_matrix_open(p, nest);
     if (grid_count == 0 && berth_kernel_has_group_loops(p->fn, nest))
         print_stmt(p, nest);
     else

@@ -12,13 +12,19 @@ typedef struct op_facts {
     bool known, has_type, has_result, pure;
 } op_facts;
 
-enum { op_count = 512 };
-static const op_facts facts[op_count] = {
+enum { op_count = 384, first_khr = 4456, khr_count = 4 };
+#define SLOT(number) ((number) < op_count ? (number) : (number)-first_khr + op_count)
+static const op_facts facts[op_count + khr_count] = {
 #define SPIRV_OP(name, number, has_type, has_result, pure)                                         \
-    [number] = {"Op" #name, true, has_type, has_result, pure},
+    [SLOT(number)] = {"Op" #name, true, has_type, has_result, pure},
 #include "compiler/codegen/spirv_ops.def"
 #undef SPIRV_OP
 };
+
+static const op_facts *facts_of(uint32_t op) {
+    bool known = op < op_count || (op >= first_khr && op < first_khr + khr_count);
+    return &facts[known ? SLOT(op) : 0];
+}
 
 typedef struct cached {
     uint64_t hash;
@@ -46,7 +52,7 @@ typedef struct helper {
 struct berth_spirv {
     berth_arena *arena;
     uint32_t next_id;
-    berth_spirv_words capabilities, debug, decorations, types, functions, interface;
+    berth_spirv_words capabilities, extensions, debug, decorations, types, functions, interface;
     uint32_t glsl, main, void_function;
     uint32_t type_ids[SPIRV_TYPE_COUNT];
     BERTH_VEC(constant) constants;
@@ -135,6 +141,10 @@ void berth_spirv_capability(berth_spirv *m, uint32_t capability) {
     for (uint32_t i = 0; i < m->capabilities.count; ++i)
         if (m->capabilities.data[i] == capability) return;
     push(m, &m->capabilities, capability);
+}
+
+void berth_spirv_extension(berth_spirv *m, const char *name) {
+    put_text(m, &m->extensions, SPIRV_Extension, NULL, 0, name, NULL);
 }
 
 bool berth_spirv_has_type(const berth_spirv *m, berth_spirv_type type) {
@@ -316,7 +326,8 @@ uint32_t berth_spirv_emit(berth_spirv *m, berth_spirv_opcode op, uint32_t type_i
     uint64_t hash = berth_hash64(words, (count + 2) * sizeof(*words), 0);
     uint32_t *slot = &m->slots[hash % hash_slots];
     code *c = current(m);
-    for (uint32_t at = facts[op].pure ? *slot : 0; at; at = m->cache.data[at - 1].next) {
+    bool pure = facts_of(op)->pure;
+    for (uint32_t at = pure ? *slot : 0; at; at = m->cache.data[at - 1].next) {
         const cached *known = &m->cache.data[at - 1];
         if (at <= c->cache_base) break;
         if (known->hash == hash && known->length == count + 2 &&
@@ -329,7 +340,7 @@ uint32_t berth_spirv_emit(berth_spirv *m, berth_spirv_opcode op, uint32_t type_i
     push(m, &c->body, id);
     for (uint32_t i = 0; i < count; ++i) push(m, &c->body, operands[i]);
     if (is_contractible(op)) berth_spirv_decorate(m, id, SPIRV_DECORATION_NO_CONTRACTION);
-    if (!facts[op].pure) return id;
+    if (!pure) return id;
     cached entry = {
         .hash = hash, .first = m->cache_words.count, .length = count + 2, .id = id, .next = *slot};
     for (uint32_t i = 0; i < count + 2; ++i) push(m, &m->cache_words, words[i]);
@@ -548,15 +559,19 @@ void berth_spirv_finish(berth_spirv *m, const char *entry, const uint32_t local_
     berth_spirv_words all = {0};
     berth_spirv_plain(m, SPIRV_Return, NULL, 0);
     close_code(m);
-    bool physical = false;
-    for (uint32_t i = 0; i < m->capabilities.count; ++i)
-        physical |= m->capabilities.data[i] == SPIRV_CAPABILITY_PHYSICAL;
+    enum { logical = 0, physical_64 = 5348, glsl_450 = 1, vulkan = 3 };
+    uint32_t addresses = logical, model = glsl_450;
+    for (uint32_t i = 0; i < m->capabilities.count; ++i) {
+        if (m->capabilities.data[i] == SPIRV_CAPABILITY_PHYSICAL) addresses = physical_64;
+        if (m->capabilities.data[i] == SPIRV_CAPABILITY_MEMORY_MODEL) model = vulkan;
+    }
     const uint32_t head[] = {magic, version_1_5, 0, m->next_id, 0};
     for (int i = 0; i < 5; ++i) push(m, &all, head[i]);
     for (uint32_t i = 0; i < m->capabilities.count; ++i)
         put(m, &all, SPIRV_Capability, &m->capabilities.data[i], 1);
+    append(m, &all, &m->extensions);
     put_text(m, &all, SPIRV_ExtInstImport, &m->glsl, 1, "GLSL.std.450", NULL);
-    put(m, &all, SPIRV_MemoryModel, (uint32_t[]){physical ? SPIRV_STORAGE_PHYSICAL - 1 : 0, 1}, 2);
+    put(m, &all, SPIRV_MemoryModel, (uint32_t[]){addresses, model}, 2);
     enum { gl_compute = 5 };
     put_text(m, &all, SPIRV_EntryPoint, (uint32_t[]){gl_compute, m->main}, 2, entry, &m->interface);
     put(m, &all, SPIRV_ExecutionMode,
@@ -583,7 +598,8 @@ static void print_text(const uint32_t *words, uint32_t count, berth_strbuf *out,
 
 static bool holds_text(uint32_t op, uint32_t operand) {
     return (op == SPIRV_Name && operand == 1) || (op == SPIRV_String && operand == 0) ||
-           (op == SPIRV_ExtInstImport && operand == 0) || (op == SPIRV_EntryPoint && operand == 2);
+           ((op == SPIRV_ExtInstImport || op == SPIRV_Extension) && operand == 0) ||
+           (op == SPIRV_EntryPoint && operand == 2);
 }
 
 // Operands that are plain numbers; the rest are ids.
@@ -601,8 +617,11 @@ static bool is_number(uint32_t op, uint32_t operand) {
     case SPIRV_TypePointer:
     case SPIRV_Variable:
     case SPIRV_Function: return operand == 0;
+    case SPIRV_Load: return operand >= 1;
+    case SPIRV_CooperativeMatrixLoadKHR:
+    case SPIRV_CooperativeMatrixMulAddKHR: return operand >= 3;
+    case SPIRV_CooperativeMatrixStoreKHR: return operand >= 4;
     case SPIRV_ExtInst:
-    case SPIRV_Load:
     case SPIRV_GroupNonUniformIAdd:
     case SPIRV_GroupNonUniformFAdd:
     case SPIRV_GroupNonUniformSMin:
@@ -619,7 +638,7 @@ static bool is_number(uint32_t op, uint32_t operand) {
 
 static void print_one(const uint32_t *at, uint32_t length, berth_strbuf *out) {
     uint32_t op = at[0] & 0xffff, i = 1, operand = 0;
-    const op_facts *f = &facts[op < op_count ? op : 0];
+    const op_facts *f = facts_of(op);
     uint32_t type = f->has_type && length > 1 ? at[i++] : 0;
     if (f->has_result && i < length)
         berth_strbuf_addf(out, "%%%u = ", at[i++]);

@@ -53,7 +53,9 @@ enum {
     SPIRV_CAPABILITY_KEEP_DENORMALS = 4464,  // DenormPreserve
     SPIRV_CAPABILITY_KEEP_SPECIAL = 4466,    // SignedZeroInfNanPreserve
     SPIRV_CAPABILITY_ROUND_EVEN = 4467,      // RoundingModeRTE
+    SPIRV_CAPABILITY_MEMORY_MODEL = 5345,    // VulkanMemoryModel
     SPIRV_CAPABILITY_PHYSICAL = 5347,
+    SPIRV_CAPABILITY_COOPERATIVE_MATRIX = 6022,
     SPIRV_DECORATION_BLOCK = 2,
     SPIRV_DECORATION_ARRAY_STRIDE = 6,
     SPIRV_DECORATION_BUILT_IN = 11,
@@ -63,16 +65,20 @@ enum {
     SPIRV_DECORATION_NO_CONTRACTION = 42,
     SPIRV_BUILT_IN_WORKGROUP_ID = 26,
     SPIRV_BUILT_IN_LOCAL_ID = 27,
+    SPIRV_BUILT_IN_SUBGROUP_ID = 40,
     SPIRV_MODE_KEEP_DENORMALS = 4459,
     SPIRV_MODE_KEEP_SPECIAL = 4461,
     SPIRV_MODE_ROUND_EVEN = 4462,
     SPIRV_MODE_LOCAL_SIZE = 17,
     SPIRV_MEMORY_ALIGNED = 2,
+    SPIRV_MEMORY_NON_PRIVATE =
+        0x20,  // seen by others: in the Vulkan memory model it has to be said
     SPIRV_SCOPE_WORKGROUP = 2,
     SPIRV_SCOPE_SUBGROUP = 3,
     SPIRV_GROUP_REDUCE = 0,
     SPIRV_GROUP_EXCLUSIVE_SCAN = 2,
-    SPIRV_ORDER_LOCAL = 0x108,  // AcquireRelease of workgroup memory
+    SPIRV_ORDER_LOCAL = 0x108,      // AcquireRelease of workgroup memory
+    SPIRV_ORDER_SHOW_ALL = 0x6000,  // MakeAvailable, MakeVisible: the Vulkan memory model
 };
 // Instructions of GLSL.std.450.
 enum {
@@ -94,6 +100,7 @@ berth_arena *berth_spirv_arena(const berth_spirv *m);
 
 // ---- declarations, each once ----
 void berth_spirv_capability(berth_spirv *m, uint32_t capability);
+void berth_spirv_extension(berth_spirv *m, const char *name);
 uint32_t berth_spirv_type_id(berth_spirv *m, berth_spirv_type type);
 bool berth_spirv_has_type(const berth_spirv *m, berth_spirv_type type);  // was it asked for
 // An execution mode of the entry point that goes for floats of `bits`, which needs `capability`.
@@ -175,7 +182,7 @@ void berth_spirv_close_function(berth_spirv *m, uint32_t result);
 uint32_t berth_spirv_call(berth_spirv *m, uint32_t function, berth_spirv_type result,
                           const uint32_t *arguments, uint32_t count);
 
-// Words of the whole module; `entry` is the name of its one entry point.
+// Words of the whole module, in the Vulkan memory model where it has that capability; `entry` is the name of its one entry point.
 void berth_spirv_finish(berth_spirv *m, const char *entry, const uint32_t local_size[3],
                         berth_spirv_words *out_words);
 

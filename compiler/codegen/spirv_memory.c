@@ -3,6 +3,7 @@
 
 #include "artifact/kernel_abi.h"
 #include "compiler/codegen/spirv_math.h"
+#include "compiler/codegen/spirv_matrix.h"
 #include "compiler/codegen/spirv_printer.h"
 
 berth_spirv_type berth_spirv_value_type(berth_dtype dtype) {
@@ -192,22 +193,34 @@ static uint32_t narrow(berth_spirv_printer *p, berth_dtype dtype, const berth_sp
     return value;
 }
 
+uint32_t berth_spirv_element(berth_spirv_printer *p, berth_buf buf, uint32_t at) {
+    return element_at(p, &p->buffers[buf], at);
+}
+
+// What follows the pointer, and the value, of an access: the number of words in `out`.
+static uint32_t memory_operands(const berth_spirv_printer *p, berth_buf buf, uint32_t *out) {
+    const berth_spirv_buffer *buffer = &p->buffers[buf];
+    bool shared = p->matrices && p->fn->bufs.data[buf].scope == BERTH_SCOPE_LOCAL;
+    out[0] = shared ? SPIRV_MEMORY_NON_PRIVATE : SPIRV_MEMORY_ALIGNED;
+    out[1] = type_bytes(buffer->type);
+    return shared ? 1 : buffer->kind == SPIRV_BUF_MEMORY ? 2 : 0;
+}
+
 static uint32_t load_one(berth_spirv_printer *p, berth_buf buf, uint32_t at) {
     const berth_spirv_buffer *buffer = &p->buffers[buf];
     uint32_t type = berth_spirv_type_id(p->m, buffer->type);
-    uint32_t operands[] = {element_at(p, buffer, at), SPIRV_MEMORY_ALIGNED,
-                           type_bytes(buffer->type)};
-    uint32_t raw = berth_spirv_emit(p->m, SPIRV_Load, type, operands,
-                                    buffer->kind == SPIRV_BUF_MEMORY ? 3 : 1);
+    uint32_t operands[3] = {element_at(p, buffer, at)};
+    uint32_t count = 1 + memory_operands(p, buf, operands + 1);
+    uint32_t raw = berth_spirv_emit(p->m, SPIRV_Load, type, operands, count);
     return widen(p, p->fn->bufs.data[buf].dtype, buffer, raw);
 }
 
 static void store_one(berth_spirv_printer *p, berth_buf buf, uint32_t at, uint32_t value) {
     const berth_spirv_buffer *buffer = &p->buffers[buf];
     value = narrow(p, p->fn->bufs.data[buf].dtype, buffer, value);
-    uint32_t operands[] = {element_at(p, buffer, at), value, SPIRV_MEMORY_ALIGNED,
-                           type_bytes(buffer->type)};
-    berth_spirv_plain(p->m, SPIRV_Store, operands, buffer->kind == SPIRV_BUF_MEMORY ? 4 : 2);
+    uint32_t operands[4] = {element_at(p, buffer, at), value};
+    uint32_t count = 2 + memory_operands(p, buf, operands + 2);
+    berth_spirv_plain(p->m, SPIRV_Store, operands, count);
 }
 
 // ---- accesses -----------------------------------------------------------------------------------
@@ -235,11 +248,29 @@ static berth_expr lane_index(berth_spirv_printer *p, berth_expr id, int lane) {
     }
 }
 
-static uint32_t position(berth_spirv_printer *p, berth_buf buf, const berth_expr *indices,
-                         int count, int lane) {
+static berth_linear lane_access(berth_spirv_printer *p, berth_buf buf, const berth_expr *indices,
+                                int count, int lane) {
     berth_expr moved[BERTH_MAX_RANK];
     for (int d = 0; d < count; ++d) moved[d] = lane_index(p, indices[d], lane);
-    return berth_spirv_linear(p, berth_linear_access(p->fn, &p->ranges, buf, moved, count));
+    return berth_linear_access(p->fn, &p->ranges, buf, moved, count);
+}
+
+static uint32_t position(berth_spirv_printer *p, berth_buf buf, const berth_expr *indices,
+                         int count, int lane) {
+    return berth_spirv_linear(p, lane_access(p, buf, indices, count, lane));
+}
+
+bool berth_spirv_lane_places(berth_spirv_printer *p, berth_expr load, berth_linear *out_first,
+                             int64_t *out_places) {
+    const berth_expr_node node = p->fn->exprs.data[load];
+    berth_expr indices[BERTH_MAX_RANK];
+    memcpy(indices, berth_tfn_load_indices(p->fn, load), node.index_count * sizeof(berth_expr));
+    *out_first = lane_access(p, node.load.buf, indices, node.index_count, 0);
+    for (int l = 0; l < node.lanes; ++l) {
+        berth_linear at = lane_access(p, node.load.buf, indices, node.index_count, l);
+        if (!berth_linear_distance(p->fn, out_first, &at, &out_places[l])) return false;
+    }
+    return true;
 }
 
 static uint32_t vector_position(berth_spirv_printer *p, uint32_t at, int lanes, int lane) {
@@ -262,6 +293,7 @@ const uint32_t *berth_spirv_load(berth_spirv_printer *p, berth_expr id) {
     berth_expr indices[BERTH_MAX_RANK];
     memcpy(indices, berth_tfn_load_indices(p->fn, id), node.index_count * sizeof(berth_expr));
     berth_buf buf = node.load.buf;
+    if (berth_spirv_matrix_has_sums(p, buf)) return berth_spirv_matrix_sums(p, &node, indices);
     uint32_t *lanes = berth_arena_new_array(p->arena, uint32_t, node.lanes);
     const berth_spirv_buffer *buffer = &p->buffers[buf];
     if (!check_known(p, buf)) return lanes;

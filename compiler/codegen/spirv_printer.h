@@ -29,13 +29,16 @@ typedef struct berth_spirv_printer {
     BERTH_VEC(berth_expr) known;  // that have a memo
     berth_spirv_buffer *buffers;
     berth_spirv_type element_types[BERTH_DTYPE_COUNT];
-    uint32_t arrays[SPIRV_TYPE_COUNT];  // runtime arrays of elements in memory
-    uint32_t group_id, local_id;        // built-in variables, 0 = not used
-    uint32_t unrolled;                  // copies of the statement being written
-    double around;                      // how often a work-item comes by it
-    double rounds;                      // of all loops of the kernel, by one work-item
-    bool float16;                       // the target has arithmetic of f16
-    bool f16_denormals;                 // and promises to keep its small numbers
+    uint32_t arrays[SPIRV_TYPE_COUNT];      // runtime arrays of elements in memory
+    uint32_t group_id, local_id;            // built-in variables, 0 = not used
+    struct berth_spirv_matrices *matrices;  // spirv_matrix.h; NULL = the nest has none
+    uint32_t
+        apart;  // conditions and loops around the statement that work-items may leave at different times
+    uint32_t unrolled;   // copies of the statement being written
+    double around;       // how often a work-item comes by it
+    double rounds;       // of all loops of the kernel, by one work-item
+    bool float16;        // the target has arithmetic of f16
+    bool f16_denormals;  // and promises to keep its small numbers
     berth_kernel_source *kernel;
     berth_status status;  // first error
 } berth_spirv_printer;
@@ -64,11 +67,18 @@ const uint32_t *berth_spirv_half(berth_spirv_printer *p, berth_expr id);
 
 // spirv_memory.c
 const uint32_t *berth_spirv_load(berth_spirv_printer *p, berth_expr id);
+// Where every lane of a load lies, in elements from the first one, whose place is *out_first. False: their distances
+// are not known.
+bool berth_spirv_lane_places(berth_spirv_printer *p, berth_expr load, berth_linear *out_first,
+                             int64_t *out_places);
 // Where the first lane of a load of a buffer of scalars lies, and the element at such a place there.
 uint32_t berth_spirv_first_place(berth_spirv_printer *p, berth_expr load);
 uint32_t berth_spirv_load_place(berth_spirv_printer *p, berth_expr load, uint32_t place);
 void berth_spirv_store(berth_spirv_printer *p, berth_stmt id);
+// A pointer to an element of an array, and elements as they are in it.
+uint32_t berth_spirv_element(berth_spirv_printer *p, berth_buf buf, uint32_t at);
 void berth_spirv_declare(berth_spirv_printer *p, berth_buf buf);  // of a function or work-group
+void berth_spirv_barrier(berth_spirv_printer *p);                 // spirv.c: of a work-group
 void berth_spirv_bind(berth_spirv_printer *p);                    // parameters and workspace
 
 #endif  // BERTH_COMPILER_CODEGEN_SPIRV_PRINTER_H_

@@ -320,6 +320,17 @@ berth_linear berth_linear_access(berth_tfn *fn, const berth_ranges *ranges, bert
     return offset;
 }
 
+bool berth_linear_distance(const berth_tfn *fn, const berth_linear *a, const berth_linear *b,
+                           int64_t *out_distance) {
+    if (a->count != b->count) return false;
+    for (int i = 0; i < a->count; ++i)
+        if (a->terms[i].coefficient != b->terms[i].coefficient ||
+            !berth_tfn_expr_equal(fn, a->terms[i].atom, b->terms[i].atom))
+            return false;
+    *out_distance = b->constant - a->constant;
+    return true;
+}
+
 int64_t berth_linear_stride(const berth_tfn *fn, const berth_linear *form, berth_var var,
                             bool *out_linear) {
     int64_t stride = 0;

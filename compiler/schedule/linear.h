@@ -35,6 +35,10 @@ berth_expr berth_linear_expr(berth_tfn *fn, const berth_linear *form);  // back 
 berth_linear berth_linear_access(berth_tfn *fn, const berth_ranges *ranges, berth_buf buf,
                                  const berth_expr *indices, int count);
 
+// Whether two forms differ by a constant alone, which is b - a.
+bool berth_linear_distance(const berth_tfn *fn, const berth_linear *a, const berth_linear *b,
+                           int64_t *out_distance);
+
 // How a form moves when `var` grows by one. *out_linear = false: not by a constant step.
 int64_t berth_linear_stride(const berth_tfn *fn, const berth_linear *form, berth_var var,
                             bool *out_linear);

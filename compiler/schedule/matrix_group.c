@@ -3,7 +3,8 @@
 #include "compiler/schedule/matrix_tile.h"
 #include "compiler/schedule/tensorize.h"
 
-enum { most_columns = 32, most_piece = 16 };  // fragments of a work-item, of an instruction
+// Fragments of a work-item, of an instruction.
+enum { most_columns = 32, most_piece = 16, fragment_columns = 8 };
 
 // The instruction for such operands with as many fragments along columns. BERTH_INTRINSIC_COUNT: none
 // of the target's.
@@ -24,7 +25,7 @@ static berth_intrinsic find_intrinsic(const berth_matrix_plan *m, int64_t piece,
 // A warpgroup has 64 rows, up to 256 columns. 128 x 256 results of two; less where there are fewer, and
 // where units would be idle.
 static void choose_tile(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
-    enum { least_columns = BERTH_MATRIX_BLOCK / BERTH_MATRIX_COLUMNS };
+    enum { least_columns = BERTH_MATRIX_BLOCK / fragment_columns };
     m->rows = m->warp_columns = 1;
     m->columns = most_columns;
     m->warp_rows = 2 * BERTH_MATRIX_GROUP;
@@ -122,7 +123,7 @@ static berth_expr rows_of(berth_matrix_plan *m, berth_expr slot, berth_expr firs
 // Two columns beside each other of each fragment of instruction `number`.
 static berth_expr columns_of(berth_matrix_plan *m, berth_expr slot, berth_expr first,
                              int64_t number) {
-    enum { fragments = BERTH_MATRIX_BLOCK / BERTH_MATRIX_COLUMNS };  // of a block
+    enum { fragments = BERTH_MATRIX_BLOCK / fragment_columns };  // of a block
     berth_local_plan *p = &m->p;
     berth_expr ramp = berth_tfn_ramp(p->fn, index_of(m, 0), (uint16_t)(2 * m->terms * m->piece));
     berth_expr fragment = quotient(m, ramp, 2 * m->terms), lane = berth_local__ref(p, m->lane);

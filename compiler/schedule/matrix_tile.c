@@ -4,7 +4,7 @@
 #include "compiler/schedule/tensorize.h"
 #include "ir/tensor/copies.h"
 
-enum { depth_bytes = 64, most_fragments = 32 };
+enum { depth_bytes = 64, most_sums = 128 };  // the latter of a work-item
 
 static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
@@ -17,9 +17,9 @@ static berth_intrinsic find_intrinsic(const berth_matrix_plan *m, const berth_ta
     berth_dtype sum = m->p.fn->bufs.data[m->p.reduction.acc].dtype;
     for (int i = 0; i < BERTH_INTRINSIC_COUNT; ++i) {
         const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)i);
-        bool multiplies = facts->cuda && facts->operands[2].lanes > 0 &&  // not a sum of a warp
-                          !berth_intrinsic_is_of_warpgroup(facts);
-        if (multiplies && facts->operands[0].dtype == sum &&
+        bool of_warp = facts->cuda && facts->operands[2].lanes > 0 &&  // not a sum of a warp
+                       !berth_intrinsic_is_of_warpgroup(facts);
+        if ((of_warp || berth_intrinsic_is_of_subgroup(facts)) && facts->operands[0].dtype == sum &&
             facts->operands[1].dtype == m->row_side.dtype &&
             facts->operands[2].dtype == m->column_side.dtype &&
             berth_intrinsic_serves((berth_intrinsic)i, target))
@@ -36,6 +36,7 @@ static bool operands_of(berth_matrix_plan *m) {
     m->row_side.lines = &p->rows;
     m->column_side.lines = &p->columns;
     m->terms = 32 / (int64_t)berth_dtype_size_bytes(m->row_side.dtype);
+    m->beside = 2;
     return true;
 }
 
@@ -43,8 +44,19 @@ int64_t berth_matrix__tile_rows(const berth_matrix_plan *m) {
     return m->warp_rows * m->rows * BERTH_MATRIX_ROWS;
 }
 
+int64_t berth_matrix__fragment_columns(const berth_matrix_plan *m) {
+    return BERTH_MATRIX_ACROSS * m->beside;
+}
+
 int64_t berth_matrix__tile_columns(const berth_matrix_plan *m) {
-    return m->warp_columns * m->columns * BERTH_MATRIX_COLUMNS;
+    return m->warp_columns * m->columns * berth_matrix__fragment_columns(m);
+}
+
+// Memory of a group through which sums of a subgroup come to its work-items: a fragment of each.
+static int64_t sums_bytes(const berth_matrix_plan *m) {
+    if (!berth_intrinsic_is_of_subgroup(berth_intrinsic_get(m->id))) return 0;
+    return m->warp_rows * m->warp_columns * BERTH_MATRIX_ROWS * berth_matrix__fragment_columns(m) *
+           4;
 }
 
 int64_t berth_matrix__group_count(const berth_matrix_plan *m) {
@@ -60,9 +72,17 @@ static bool halve(int64_t *fragments, int64_t *warps) {
     return true;
 }
 
-// 128 x 128 results by 8 warps; less where there are fewer, and where units would be idle.
+static bool halve_longer(berth_matrix_plan *m) {
+    bool wide = berth_matrix__tile_columns(m) >= berth_matrix__tile_rows(m);
+    return wide ? halve(&m->columns, &m->warp_columns) : halve(&m->rows, &m->warp_rows);
+}
+
+// 128 x 128 results by 8 warps; less where there are fewer, where units would be idle, and where a group has too
+// little memory.
 static void choose_tile(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
-    m->rows = m->columns = m->warp_columns = 4;
+    enum { padding_bytes = 16 };
+    m->rows = m->warp_columns = 4;
+    m->columns = 32 / berth_matrix__fragment_columns(m);
     m->warp_rows = 2;
     while (berth_matrix__tile_rows(m) / 2 >= m->p.rows.extent && halve(&m->rows, &m->warp_rows))
         continue;
@@ -70,17 +90,21 @@ static void choose_tile(berth_matrix_plan *m, const berth_local_tile_limits *lim
            halve(&m->columns, &m->warp_columns))
         continue;
     while (berth_matrix__group_count(m) < limits->compute_units &&
-           berth_matrix__tile_rows(m) * berth_matrix__tile_columns(m) > 64 * 64) {
-        bool wide = berth_matrix__tile_columns(m) >= berth_matrix__tile_rows(m);
-        if (!(wide ? halve(&m->columns, &m->warp_columns) : halve(&m->rows, &m->warp_rows))) break;
-    }
+           berth_matrix__tile_rows(m) * berth_matrix__tile_columns(m) > 64 * 64 && halve_longer(m))
+        continue;
+    while ((berth_matrix__tile_rows(m) + berth_matrix__tile_columns(m)) *
+                       (depth_bytes + padding_bytes) +
+                   sums_bytes(m) >
+               limits->local_memory_bytes &&
+           halve_longer(m))
+        continue;
 }
 
 static void decide_tile(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
     berth_tfn *fn = m->p.fn;
     m->rows = berth_decide(fn, BERTH_DECISION_ROWS, m->rows, 1, 8, "fragments of a warp");
-    m->columns = berth_decide(fn, BERTH_DECISION_COLUMNS, m->columns, 1, most_fragments / m->rows,
-                              "fragments of a warp");
+    m->columns = berth_decide(fn, BERTH_DECISION_COLUMNS, m->columns, 1,
+                              most_sums / (2 * m->beside) / m->rows, "fragments of a warp");
     int64_t most = limits->group_size / BERTH_MATRIX_WARP;
     if (most < 1) most = 1;
     if (m->warp_columns > most) m->warp_columns = most;
@@ -119,7 +143,7 @@ static int64_t registers_of(const berth_matrix_plan *m) {
 // many as leave a compute unit the groups at once that its registers allow.
 static int64_t wanted_stages(const berth_matrix_plan *m, const berth_local_tile_limits *limits,
                              int64_t bytes) {
-    int64_t stages = limits->local_memory_bytes / bytes;
+    int64_t stages = (limits->local_memory_bytes - sums_bytes(m)) / bytes;
     int64_t items = BERTH_MATRIX_WARP * m->warp_rows * m->warp_columns;
     int64_t groups = limits->unit_registers / (registers_of(m) * items);
     if (groups < 1) groups = 1;
@@ -148,7 +172,7 @@ static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *l
     int64_t memory_bytes = limits->most_memory_bytes > limits->local_memory_bytes
                                ? limits->most_memory_bytes
                                : limits->local_memory_bytes;
-    int64_t most = memory_bytes / bytes, wanted = wanted_stages(m, limits, bytes);
+    int64_t most = (memory_bytes - sums_bytes(m)) / bytes, wanted = wanted_stages(m, limits, bytes);
     int64_t steps = ceil_div(m->p.sum.extent, m->depth);
     if (most > BERTH_TFN_MOST_PENDING) most = BERTH_TFN_MOST_PENDING;
     if (most > steps) most = steps;
@@ -160,7 +184,7 @@ static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *l
         fn, berth_status_make(BERTH_FAILED_PRECONDITION,
                               "schedule: matrix tile: a step of the sum takes %lld bytes, and a "
                               "group has %lld",
-                              (long long)bytes, (long long)memory_bytes));
+                              (long long)(bytes + sums_bytes(m)), (long long)memory_bytes));
     return false;
 }
 
@@ -188,7 +212,7 @@ static void declare(berth_matrix_plan *m) {
     berth_local_plan *p = &m->p;
     berth_tfn *fn = p->fn;
     berth_dtype dtype = fn->bufs.data[p->reduction.acc].dtype;
-    int64_t fragments = m->rows * m->columns, elements = 4 * fragments, vectors = vectors_of(m);
+    int64_t elements = 2 * m->beside * m->rows * m->columns, vectors = vectors_of(m);
     declare_side(m, &m->row_side, "row_tile");
     declare_side(m, &m->column_side, "column_tile");
     m->acc = berth_tfn_buffer(fn, "acc", dtype, 1, &vectors, BERTH_SCOPE_REGISTER);
@@ -201,11 +225,12 @@ static void declare(berth_matrix_plan *m) {
     m->lane = berth_tfn_var(fn, "lane");
 }
 
-// Two rows, 8 apart, or two columns beside each other of one fragment, as an operand.
+// Two rows, 8 apart, or columns beside each other of one fragment, as an operand.
 static berth_expr fragment(berth_matrix_plan *m, const berth_matrix_side *s, berth_expr line,
                            int64_t apart, berth_expr term, berth_expr slot) {
     berth_tfn *fn = m->p.fn;
-    berth_expr places = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), (uint16_t)(2 * m->terms));
+    int64_t lines = s == &m->row_side ? 2 : m->beside;
+    berth_expr places = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), (uint16_t)(lines * m->terms));
     berth_expr terms = berth_tfn_index(fn, m->terms);
     berth_expr which = berth_tfn_binary(fn, BERTH_BINARY_DIV, places, terms);
     if (apart > 1)
@@ -219,7 +244,8 @@ static berth_expr fragment(berth_matrix_plan *m, const berth_matrix_side *s, ber
 
 static berth_var let_fragment(berth_matrix_plan *m, const berth_matrix_side *s, const char *name,
                               berth_expr value) {
-    berth_var var = berth_tfn_let_var(m->p.fn, name, s->dtype, (uint16_t)(2 * m->terms), false);
+    uint16_t lanes = m->p.fn->exprs.data[value].lanes;
+    berth_var var = berth_tfn_let_var(m->p.fn, name, s->dtype, lanes, false);
     berth_local__emit(&m->p, berth_tfn_let(m->p.fn, var, value));
     return var;
 }
@@ -237,12 +263,13 @@ static berth_expr line_of(const berth_matrix_plan *m, berth_var warp, int64_t fr
 static berth_stmt products(berth_matrix_plan *m, berth_expr slot) {
     berth_local_plan *p = &m->p;
     berth_tfn *fn = p->fn;
-    berth_var rows[8], columns[most_fragments], k = berth_tfn_var(fn, "k");
+    berth_var rows[8], columns[most_sums / 4], k = berth_tfn_var(fn, "k");
     berth_expr term = berth_local__scale(p, berth_local__ref(p, k), m->terms);
-    berth_expr lane = berth_local__ref(p, m->lane), four = berth_tfn_index(fn, 4);
-    berth_expr row = berth_tfn_binary(fn, BERTH_BINARY_DIV, lane, four);
+    berth_expr lane = berth_local__ref(p, m->lane);
+    berth_expr across = berth_tfn_index(fn, BERTH_MATRIX_ACROSS);
+    berth_expr row = berth_tfn_binary(fn, BERTH_BINARY_DIV, lane, across);
     berth_expr column =
-        berth_local__scale(p, berth_tfn_binary(fn, BERTH_BINARY_MOD, lane, four), 2);
+        berth_local__scale(p, berth_tfn_binary(fn, BERTH_BINARY_MOD, lane, across), m->beside);
     uint32_t first = p->out.count;
     for (int64_t i = 0; i < m->rows; ++i) {
         berth_expr line = line_of(m, m->warp_row, m->rows, i, BERTH_MATRIX_ROWS, row);
@@ -250,7 +277,8 @@ static berth_stmt products(berth_matrix_plan *m, berth_expr slot) {
             let_fragment(m, &m->row_side, "a", fragment(m, &m->row_side, line, 8, term, slot));
     }
     for (int64_t j = 0; j < m->columns; ++j) {
-        berth_expr line = line_of(m, m->warp_column, m->columns, j, BERTH_MATRIX_COLUMNS, column);
+        berth_expr line =
+            line_of(m, m->warp_column, m->columns, j, berth_matrix__fragment_columns(m), column);
         columns[j] = let_fragment(m, &m->column_side, "b",
                                   fragment(m, &m->column_side, line, 1, term, slot));
     }
@@ -359,6 +387,7 @@ berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
     if (m.id == BERTH_INTRINSIC_COUNT || m.p.rows.extent < 2 || m.p.columns.extent < 2 ||
         m.p.sum.extent < m.terms / 2)
         return 0;
+    if (berth_intrinsic_is_of_subgroup(berth_intrinsic_get(m.id))) m.beside = 4;
     berth_matrix__choose_copies(&m, &m.row_side);
     berth_matrix__choose_copies(&m, &m.column_side);
     berth_decide(fn, BERTH_DECISION_INTRINSIC, m.id, m.id, m.id, "that takes these types");

@@ -24,6 +24,7 @@ typedef struct berth_matrix_plan {
     berth_local_plan p;  // fn, nest, reduction, loops; group_y, group_x, out
     berth_intrinsic id;
     int64_t terms;      // of an instruction
+    int64_t beside;     // columns of a fragment that a work-item has: 2, of a subgroup's 4
     int64_t piece;      // fragments along columns of an instruction of a warpgroup; 0 = of a warp
     int64_t rows;       // fragments of a warp along rows
     int64_t columns;    // and along columns
@@ -34,17 +35,20 @@ typedef struct berth_matrix_plan {
     berth_matrix_side row_side, column_side;
     berth_var lane, warp_row, warp_column;
     berth_expr item;  // the number of the work-item in its group
-    berth_buf acc;    // [rows * columns], vectors of 4: two rows of two columns; of warpgroups
-                      // [columns / piece], vectors of 4 * piece
-    berth_buf sums;   // the same in elements, for the epilogue
+    berth_buf
+        acc;  // [rows * columns], vectors of 2 * beside: two rows of as many columns; of warpgroups
+              // [columns / piece], vectors of 4 * piece
+    berth_buf sums;  // the same in elements, for the epilogue
 } berth_matrix_plan;
 
-enum { BERTH_MATRIX_ROWS = 16, BERTH_MATRIX_COLUMNS = 8, BERTH_MATRIX_WARP = 32 };
+// Rows of a fragment, work-items that have columns of a row, work-items of a warp.
+enum { BERTH_MATRIX_ROWS = 16, BERTH_MATRIX_ACROSS = 4, BERTH_MATRIX_WARP = 32 };
 // Of a warpgroup: its warps, lines of a block of an operand, bytes of a line.
 enum { BERTH_MATRIX_GROUP = 4, BERTH_MATRIX_BLOCK = 64, BERTH_MATRIX_LINE_BYTES = 128 };
 
 // matrix_tile.c
 int64_t berth_matrix__tile_rows(const berth_matrix_plan *m);
+int64_t berth_matrix__fragment_columns(const berth_matrix_plan *m);  // 8, of a subgroup's 16
 int64_t berth_matrix__tile_columns(const berth_matrix_plan *m);
 int64_t berth_matrix__group_count(const berth_matrix_plan *m);
 // Tile and steps of a plan whose operands are known, and the nest of them. 0: refused.

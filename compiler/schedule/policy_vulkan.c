@@ -1,5 +1,6 @@
 // How loops are arranged for Vulkan devices, from the target's attributes: matrix products and
-// convolutions become tiles in local memory, and everything else one work-item per element.
+// convolutions become tiles in local memory, on the matrix units where the device has them for the
+// type, and everything else one work-item per element.
 // Processor cores behind Vulkan (lavapipe) run a subgroup of work-items as one vector, so that they
 // want the same shape of kernels as GPUs.
 #include "compiler/schedule/schedule.h"
@@ -21,9 +22,15 @@ berth_stmt berth_gpu__choose_form(berth_tfn *fn, const berth_nest *nest, const v
     return flat(fn, *nest);
 }
 
+static berth_stmt choose_form(berth_tfn *fn, const berth_nest *nest, const void *limits) {
+    berth_stmt tiled = 0;
+    if (berth_decide_form(fn, BERTH_FORM_MATRIX_TILE)) tiled = berth_matrix_tile(fn, nest, limits);
+    return tiled ? tiled : berth_gpu__choose_form(fn, nest, limits);
+}
+
 static berth_stmt schedule_nest(berth_tfn *fn, const berth_nest *nest, const void *limits) {
-    berth_stmt split = berth_split_sum(fn, nest, limits, berth_gpu__choose_form, limits);
-    return split ? split : berth_gpu__choose_form(fn, nest, limits);
+    berth_stmt split = berth_split_sum(fn, nest, limits, choose_form, limits);
+    return split ? split : choose_form(fn, nest, limits);
 }
 
 static berth_status apply(berth_tfn *fn, const berth_target *target) {

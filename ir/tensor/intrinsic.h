@@ -51,6 +51,10 @@ static inline int berth_intrinsic_operand_count(const berth_intrinsic_facts *fac
 static inline bool berth_intrinsic_is_of_warpgroup(const berth_intrinsic_facts *facts) {
     return facts->cuda && facts->operands[0].lanes > 4;
 }
+// Whether a subgroup of Vulkan computes it, on matrices whose places among its work-items are the device's choice.
+static inline bool berth_intrinsic_is_of_subgroup(const berth_intrinsic_facts *facts) {
+    return !facts->c && !facts->opencl && !facts->cuda;
+}
 // Whether operands and sums lie in registers of a processor core's matrix unit.
 static inline bool berth_intrinsic_is_of_unit(const berth_intrinsic_facts *facts) {
     return facts->c && facts->operands[0].lanes == 256;

@@ -9,20 +9,32 @@ static const char *const cases[] = {
 };
 #undef CASE
 
-enum { case_count = sizeof(cases) / sizeof(cases[0]) };
+#define CASE(text, instruction) text,
+static const char *const products[] = {
+#include "tests/cuda/matrix_cases.def"
+};
+#undef CASE
 
-static void run_cases(const berth_target *target) {
+static void run_these(const char *const *texts, int count, const berth_target *target) {
     int failed = 0;
-    for (int i = 0; i < case_count; ++i) {
+    for (int i = 0; i < count; ++i) {
         berth_arena *arena = NULL;
         berth_status status = berth_arena_create(berth_allocator_system(), &arena);
         cr_assert_null(status);
-        const char *problem = op_case_run(cases[i], target, arena);
-        if (problem) cr_log_error("%s\n    %s", cases[i], problem);
+        const char *problem = op_case_run(texts[i], target, arena);
+        if (problem) cr_log_error("%s\n    %s", texts[i], problem);
         failed += problem != NULL;
         berth_arena_destroy(arena);
     }
-    cr_expect_eq(failed, 0, "%d of %d cases differ", failed, (int)case_count);
+    cr_expect_eq(failed, 0, "%d of %d cases differ", failed, count);
+}
+
+static void run_cases(const berth_target *target) {
+    run_these(cases, sizeof(cases) / sizeof(cases[0]), target);
+}
+
+static void run_products(const berth_target *target) {
+    run_these(products, sizeof(products) / sizeof(products[0]), target);
 }
 
 Test(lower_ops, plain) {
@@ -40,4 +52,11 @@ Test(lower_ops, scheduled) {
 Test(lower_ops, vulkan, .timeout = 300) {
     with_target("vulkan", run_cases);
     with_target("vulkan -features=subgroup_arithmetic,float16,float16_denormals", run_cases);
+}
+
+// Products on matrix units; they run on a device in tests/toolkit/test_vulkan_matrices.c.
+Test(lower_ops, vulkan_matrices, .timeout = 300) {
+    with_target("vulkan -features=float16,cooperative_matrix_f16", run_products);
+    with_target("vulkan -features=float16,cooperative_matrix_f16 -local_memory_bytes=16384",
+                run_products);
 }

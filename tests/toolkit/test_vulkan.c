@@ -14,82 +14,15 @@
 #include "devices/device.h"
 #include "devices/registry.h"
 #include "executor/session.h"
-#include "ir/eval.h"
-#include "ir/text.h"
 #include "tests/check.h"
+#include "tests/toolkit/vulkan_work.h"
 
-enum { most_values = 32 };
-
-static bool is_here(void) {
-    berth_driver *driver = NULL;
-    berth_status status = berth_driver_open("vulkan", berth_allocator_system(), &driver);
-    const char *required = getenv("BERTH_REQUIRE_DRIVERS");
-    cr_assert(!status || !required || !strstr(required, "vulkan"), "%s",
-              berth_status_message(status));
-    bool here = !status;
-    berth_status_free(status);
-    berth_driver_close(driver);
-    return here;
-}
-
-typedef struct work {
-    berth_arena *arena;
-    berth_module *module;
-    const berth_program *program;
-    berth_func_id main;
-} work;
-
-static work build_for(const char *text, const char *short_form) {
-    work w = {.arena = NULL};
-    berth_multi_target *target = NULL;
-    berth_compile_result result;
-    assert_ok(berth_arena_create(berth_allocator_system(), &w.arena));
-    assert_ok(berth_module_parse(w.arena, text, strlen(text), "text", &w.module));
-    assert_ok(berth_target_parse(w.arena, short_form, NULL, &target));
-    berth_compile_options options = {.target = target};
-    assert_ok(berth_compile(w.module, &options, &result));
-    w.program = result.program;
-    return w;
-}
-
-static work build(const char *text) {
-    return build_for(text, "vulkan -host=cpu");
-}
-
-// The largest difference from the reference interpreter, relative to 1 + |expected|, over all
-// results; every input is filled by `fill`.
-static double compare_work(work w, const char *text,
-                           void (*fill)(berth_tensor *tensor, uint32_t index)) {
-    work reference = {.arena = w.arena};
-    berth_session *session = NULL;
-    assert_ok(berth_module_parse(w.arena, text, strlen(text), "text", &reference.module));
-    assert_ok(berth_session_open(berth_allocator_system(), w.program, NULL, &session));
-    berth_func_id main = berth_module_find_function(reference.module, "main");
-    const berth_region *root = &berth_graph_get(reference.module, main)->regions.data[0];
-    berth_tensor inputs[most_values], expected[most_values];
-    uint32_t params = root->params.count, results = root->results.count;
-    for (uint32_t i = 0; i < params; ++i) {
-        inputs[i] = *berth_session_input(session, i);
-        fill(&inputs[i], i);
-    }
-    assert_ok(
-        berth_eval_function(reference.module, main, inputs, params, expected, results, w.arena));
-    assert_ok(berth_session_run(session, -1));
-    double worst = 0;
-    for (uint32_t r = 0; r < results; ++r)
-        for (int64_t i = 0; i < berth_tensor_element_count(&expected[r]); ++i) {
-            double x = berth_tensor_get_f64(&expected[r], i);
-            double y = berth_tensor_get_f64(berth_session_output(session, r), i);
-            if (x == y || (isnan(x) && isnan(y))) continue;
-            worst = fmax(worst, isnan(x) || isnan(y) ? INFINITY : fabs(x - y) / (1 + fabs(x)));
-        }
-    berth_session_close(session);
-    berth_arena_destroy(w.arena);
-    return worst;
+static vulkan_work build(const char *text) {
+    return vulkan_build(text, "vulkan -host=cpu");
 }
 
 static double compare(const char *text, void (*fill)(berth_tensor *tensor, uint32_t index)) {
-    return compare_work(build(text), text, fill);
+    return vulkan_compare(build(text), text, fill);
 }
 
 static void fill_random(berth_tensor *tensor, uint32_t index) {
@@ -98,7 +31,7 @@ static void fill_random(berth_tensor *tensor, uint32_t index) {
 
 // More operands than push constants hold addresses.
 Test(vulkan, table_of_addresses) {
-    if (!is_here()) cr_skip("no Vulkan device");
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
     char text[4096] = "module \"m\"\ngraph @main(";
     for (int i = 0; i < 24; ++i)
         sprintf(text + strlen(text), "%s%%x%d: f32[3,5]", i ? ", " : "", i);
@@ -110,7 +43,7 @@ Test(vulkan, table_of_addresses) {
 
 // More work-groups than one axis of a grid is sure to have.
 Test(vulkan, grid_of_two_axes) {
-    if (!is_here()) cr_skip("no Vulkan device");
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
     cr_expect_lt(compare("module \"m\"\ngraph @main(%x: f32[2200001]) {\n  %y = abs(%x)\n"
                          "  return %y\n}\n",
                          fill_random),
@@ -119,9 +52,9 @@ Test(vulkan, grid_of_two_axes) {
 
 // 300,000 additions one after another: right, or refused by name.
 Test(vulkan, long_loops) {
-    if (!is_here()) cr_skip("no Vulkan device");
-    work w = build("module \"m\"\ngraph @main(%x: f32[300000]) {\n"
-                   "  %y = reduce_sum(%x) {keepdims = 0}\n  return %y\n}\n");
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
+    vulkan_work w = build("module \"m\"\ngraph @main(%x: f32[300000]) {\n"
+                          "  %y = reduce_sum(%x) {keepdims = 0}\n  return %y\n}\n");
     berth_session *session = NULL;
     berth_status status = berth_session_open(berth_allocator_system(), w.program, NULL, &session);
     if (!status) {
@@ -159,29 +92,6 @@ static void fill_large(berth_tensor *tensor, uint32_t index) {
     }
 }
 
-// How many instructions of the kernels of a program `counts` (artifact/kernel_abi.h: modules in a row, each
-// behind the number of its words). `half` is the id of the type of f16 in the module, 0 without.
-static int count_instructions(const berth_program *program,
-                              bool (*counts)(const uint32_t *at, uint32_t half)) {
-    enum { header = 5, type_float = 22 };
-    int found = 0;
-    for (uint32_t i = 0; i < program->executable_count; ++i) {
-        if (strcmp(program->executables[i].device_kind, "vulkan") != 0) continue;
-        const uint32_t *words = program->executables[i].data;
-        size_t count = (size_t)program->executables[i].size_bytes / sizeof(*words);
-        for (size_t module = 0; module < count; module += 1 + words[module]) {
-            uint32_t half = 0;
-            for (size_t at = module + 1 + header; at <= module + words[module];
-                 at += words[at] >> 16) {
-                cr_assert(words[at] >> 16, "word %zu of an image", at);
-                if ((words[at] & 0xffff) == type_float && words[at + 2] == 16) half = words[at + 1];
-                found += counts(words + at, half);
-            }
-        }
-    }
-    return found;
-}
-
 static bool is_of_subgroup(const uint32_t *at, uint32_t half) {
     enum { first = 333, last = 364 };  // SPIR-V 1.5: OpGroupNonUniform*
     (void)half;
@@ -189,12 +99,12 @@ static bool is_of_subgroup(const uint32_t *at, uint32_t half) {
 }
 
 static int subgroup_instructions(const berth_program *program) {
-    return count_instructions(program, is_of_subgroup);
+    return vulkan_count(program, is_of_subgroup);
 }
 
 // Sums of a subgroup, on rows with and without NaNs and infinities; none where the target has no such arithmetic.
 Test(vulkan, sums_of_subgroups) {
-    if (!is_here()) cr_skip("no Vulkan device");
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
     static const char *const operators[] = {"reduce_max", "reduce_min", "reduce_sum", "softmax"};
     static const char *const types[] = {"f32", "f64", "i32", "i64"};
     berth_driver *driver = NULL;
@@ -212,13 +122,13 @@ Test(vulkan, sums_of_subgroups) {
                      "  %%axes = constant() {value = i64[1] (1)}\n  %%y = %s(%%x%s)\n"
                      "  return %%y\n}\n",
                      types[t], operators[i], i == 3 ? "" : ", %axes");
-            work without = build(text);
+            vulkan_work without = build(text);
             cr_expect_eq(subgroup_instructions(without.program), 0, "%s", text);
             berth_arena_destroy(without.arena);
-            work w = build_for(text, "vulkan -host=cpu -features=subgroup_arithmetic");
+            vulkan_work w = vulkan_build(text, "vulkan -host=cpu -features=subgroup_arithmetic");
             bool has_none = t == 3;  // integers of up to 32 bits, sums too, stay in 32
             cr_expect_eq(subgroup_instructions(w.program) > 0, !has_none, "%s", text);
-            double worst = compare_work(w, text, t >= 2 ? fill_random : fill_spread);
+            double worst = vulkan_compare(w, text, t >= 2 ? fill_random : fill_spread);
             cr_expect_lt(worst, t == 1 ? 1e-12 : 2e-6, "%s: %g", text, worst);
         }
 }
@@ -241,7 +151,7 @@ static void fill_halves(berth_tensor *tensor, uint32_t index) {
 }
 
 // Outputs of a program for inputs of fill_halves, as bits, NaNs as one.
-static void run_halves(work w, uint32_t inputs, uint16_t *out, int64_t count) {
+static void run_halves(vulkan_work w, uint32_t inputs, uint16_t *out, int64_t count) {
     berth_session *session = NULL;
     assert_ok(berth_session_open(berth_allocator_system(), w.program, NULL, &session));
     for (uint32_t i = 0; i < inputs; ++i)
@@ -256,7 +166,7 @@ static void run_halves(work w, uint32_t inputs, uint16_t *out, int64_t count) {
 
 // Where the device computes with f16, every bit is what f32 gives, rounded; and what f32 must do stays there.
 Test(vulkan, arithmetic_of_halves, .timeout = 120) {
-    if (!is_here()) cr_skip("no Vulkan device");
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
     enum { count = 65536 };
     static const struct {
         const char *text;
@@ -283,10 +193,10 @@ Test(vulkan, arithmetic_of_halves, .timeout = 120) {
                  "module \"m\"\ngraph @main(%%a: f16[65536], %%b: f16[65536]) {\n  %s\n"
                  "  return %%y\n}\n",
                  cases[i].text);
-        work without = build(text), with = build_for(text, "vulkan -host=cpu -features=float16");
-        cr_expect_eq(count_instructions(without.program, is_of_half), 0, "%s", text);
-        cr_expect_eq(count_instructions(with.program, is_of_half) > 0, cases[i].in_half, "%s",
-                     text);
+        vulkan_work without = build(text),
+                    with = vulkan_build(text, "vulkan -host=cpu -features=float16");
+        cr_expect_eq(vulkan_count(without.program, is_of_half), 0, "%s", text);
+        cr_expect_eq(vulkan_count(with.program, is_of_half) > 0, cases[i].in_half, "%s", text);
         run_halves(without, 2, expected, count);
         run_halves(with, 2, got, count);
         int64_t differ = 0, first = 0;
@@ -301,7 +211,7 @@ Test(vulkan, arithmetic_of_halves, .timeout = 120) {
 }
 
 Test(vulkan, functions, .timeout = 120) {
-    if (!is_here()) cr_skip("no Vulkan device");
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
     static const char *const names[] = {"exp",   "log",  "tanh",  "sigmoid", "erf",   "asin",
                                         "acos",  "atan", "sinh",  "cosh",    "asinh", "acosh",
                                         "atanh", "sqrt", "floor", "ceil",    "round", "sign"};
@@ -360,7 +270,7 @@ static int run(const char *command, const char *folder) {
 }
 
 Test(vulkan, pipeline_cache) {
-    if (!is_here()) cr_skip("no Vulkan device");
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
     char folder[] = "/tmp/berth-vulkan-XXXXXX";
     cr_assert_not_null(mkdtemp(folder));
     open_and_close(folder);
