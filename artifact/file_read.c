@@ -1,6 +1,4 @@
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "artifact/file_reader.h"
@@ -386,12 +384,11 @@ berth_status berth_program_read(berth_arena *arena, const char *path, const bert
 }
 
 bool berth_program_is_file(const char *path) {
-    char magic[sizeof(((berth_file_header *)0)->magic)];
-    struct stat info;
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;  // opening a FIFO blocks
-    FILE *file = fopen(path, "rb");
-    if (!file) return false;
-    size_t got = fread(magic, 1, sizeof(magic), file);
-    fclose(file);
-    return got == sizeof(magic) && memcmp(magic, BERTH_PROGRAM_MAGIC, sizeof(magic)) == 0;
+    const size_t magic_bytes = sizeof(((berth_file_header *)0)->magic);
+    berth_mapping file = {0};
+    berth_status_free(berth_file_map(path, &file));
+    bool is_it =
+        file.size_bytes >= magic_bytes && memcmp(file.data, BERTH_PROGRAM_MAGIC, magic_bytes) == 0;
+    berth_file_unmap(file);
+    return is_it;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct chunk {
     struct chunk *next;
@@ -46,7 +47,10 @@ berth_status berth_arena_create(berth_allocator allocator, berth_arena **out_are
 _Noreturn void berth_arena_fail(berth_arena *arena) {
     while (arena && !arena->guard) arena = arena->parent;
     if (!arena) {
-        fputs("berth: out of memory outside of berth_arena_try (a bug in Berth)\n", stderr);
+        static const char text[] =
+            "berth: out of memory outside of berth_arena_try (a bug in Berth)\n";
+        ssize_t told = write(STDERR_FILENO, text, sizeof(text) - 1);
+        (void)told;
         abort();
     }
     longjmp(*arena->guard, 1);

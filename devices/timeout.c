@@ -9,9 +9,9 @@ berth_status berth_devices__read_timeout(const char *kind, const char *attribute
     *out_timeout_ns = usual_ns;
     if (!attributes || !*attributes) return BERTH_OK;
     char *end = NULL;
-    long value = strncmp(attributes, name, sizeof(name) - 1) == 0
-                     ? strtol(attributes + sizeof(name) - 1, &end, 10)
-                     : 0;
+    long long value = strncmp(attributes, name, sizeof(name) - 1) == 0
+                          ? strtoll(attributes + sizeof(name) - 1, &end, 10)
+                          : 0;
     if (!end || *end || value < 1 || value > 86400000)
         return berth_status_make(
             BERTH_INVALID_ARGUMENT,

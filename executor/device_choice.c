@@ -29,7 +29,7 @@ static bool shares_cores(const berth_program *program, uint32_t device) {
 static uint32_t cores_of(const berth_program_device *device) {
     const char *at = device->target_json ? strstr(device->target_json, "\"cores\"") : NULL;
     if (at) at = strchr(at, ':');
-    unsigned long cores = at ? strtoul(at + 1, NULL, 10) : 0;
+    unsigned long long cores = at ? strtoull(at + 1, NULL, 10) : 0;
     return cores <= UINT32_MAX ? (uint32_t)cores : 0;
 }
 

@@ -121,11 +121,11 @@ static void read_line(cpuinfo *info, char *line) {
     else if (strncmp(line, "Features", 8) == 0 && !known)
         read_features(info, value, arm_features);
     else if (strncmp(line, "physical id", 11) == 0)
-        info->physical_id = atoi(value);
+        info->physical_id = (int)strtoll(value, NULL, 10);
     else if (strncmp(line, "core id", 7) == 0)
-        see_core(info, atoi(value));
+        see_core(info, (int)strtoll(value, NULL, 10));
     else if (strncmp(line, "cpu MHz", 7) == 0 && !(info->mhz > 0))
-        info->mhz = atof(value);
+        info->mhz = strtod(value, NULL);
 }
 
 // Reads the whole file before looking at it: an arena that runs out jumps away, and would leave the

@@ -26,7 +26,7 @@ static const char *item_names(berth_arena *arena, const json *array, bool device
 // Index of the item called or numbered `name`; BERTH_NO_INDEX with a diagnostic.
 static uint32_t find_item(cursor *c, const json *array, const char *name, bool devices) {
     char *end = NULL;
-    unsigned long index = strtoul(name, &end, 10);
+    unsigned long long index = strtoull(name, &end, 10);
     if (*name && *end == 0 && index < array->items.count) return (uint32_t)index;
     if (devices) {
         uint32_t named = berth_target__entry_named(array, name);

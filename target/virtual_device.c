@@ -104,7 +104,7 @@ static bool read_hex(const char *text, berth_hash128 *out) {
 static bool read_id(const char **at, int32_t *out) {
     if (!isdigit((unsigned char)**at)) return false;
     char *end = NULL;
-    long value = strtol(*at, &end, 10);
+    long long value = strtoll(*at, &end, 10);
     if (value > 65535) return false;
     *out = (int32_t)value;
     *at = end;

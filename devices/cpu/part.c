@@ -23,7 +23,7 @@ typedef struct request {
 static bool read_count(const char *text, uint32_t most, uint32_t *out) {
     char *end = NULL;
     if (*text < '0' || *text > '9') return false;
-    unsigned long value = strtoul(text, &end, 10);
+    unsigned long long value = strtoull(text, &end, 10);
     if (*end || value > most) return false;
     *out = (uint32_t)value;
     return true;
@@ -244,7 +244,7 @@ static void describe_name(const berth_topology *machine, const berth_cpu_part *p
     for (uint32_t i = 0; i < part->core_count; ++i)
         berth_processor_set_add(&set, machine->cores[part->cores[i]].first);
     if (!berth_processor_set_print(&set, processors, sizeof(processors) - 3))
-        strcat(processors, ",..");
+        memcpy(processors + strlen(processors), ",..", sizeof(",.."));
     snprintf(out, out_bytes, "%.48s (%u core%s%s: processor %s)", model, part->core_count, plural,
              wanted, processors);
 }

@@ -60,6 +60,7 @@ berth_status berth_vulkan__api_load(vulkan_api *out_api) {
 
 berth_status berth_vulkan__load_instance(vulkan_api *api, VkInstance instance) {
     finder f = {.api = api, .instance = instance};
+    api->instance = instance;
     return missing(
         berth_devices__find_functions(find, &f, instance_symbols, &api->vkDestroyInstance));
 }

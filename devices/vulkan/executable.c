@@ -15,6 +15,7 @@ enum {
     SPIRV_OP_FUNCTION = 54,
     SPIRV_MODEL_COMPUTE = 5,
     SPIRV_MODE_LOCAL_SIZE = 17,
+    SPIRV_CAPABILITY_MATRIX = 6022,
 };
 
 static berth_status broken(const char *what) {
@@ -48,7 +49,10 @@ static berth_status read_instruction(const vulkan_device *device, const uint32_t
                                      const char **out_entry) {
     const char *text = NULL;
     switch (at[0] & 0xffff) {
-    case SPIRV_OP_CAPABILITY: return length == 2 ? check_feature(device, at[1], 0, 0) : BERTH_OK;
+    case SPIRV_OP_CAPABILITY:
+        if (length != 2) return BERTH_OK;
+        if (at[1] == SPIRV_CAPABILITY_MATRIX) kernel->has_matrices = true;
+        return check_feature(device, at[1], 0, 0);
     case SPIRV_OP_ENTRY_POINT:
         if (length < 4 || at[1] != SPIRV_MODEL_COMPUTE || *out_entry)
             return broken("a module has not one entry point for compute");
@@ -218,6 +222,9 @@ static berth_status create_pipeline(const vulkan_device *device, const vulkan_ke
     berth_status status = berth_vulkan__check_on(
         device, device->vk.vkCreatePipelineLayout(device->handle, &layout, NULL, &out->layout),
         kernel->entry);
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroups = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = VULKAN_MATRIX_SUBGROUP};
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
@@ -225,6 +232,10 @@ static berth_status create_pipeline(const vulkan_device *device, const vulkan_ke
                   .module = module,
                   .pName = kernel->entry},
         .layout = out->layout};
+    if (kernel->has_matrices) {
+        info.stage.pNext = &subgroups;
+        info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    }
     if (!status)
         status =
             berth_vulkan__check_on(device,

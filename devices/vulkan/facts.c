@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "devices/vulkan/vulkan.h"
+#include "devices/vulkan/matrices.h"
 
 // Numbers of capabilities and execution modes: SPIR-V specification 1.5, sections 3.31 and 3.6.
 enum {
@@ -20,21 +20,23 @@ enum {
     HAS_SPECIAL_16,
     HAS_ROUND_EVEN_16,
     HAS_DENORMALS_16,
+    HAS_MATRICES = VULKAN_FEATURE_MATRICES,
 };
 const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT] = {
-    [HAS_FLOAT64] = {10, "shaderFloat64", 0, 0},
-    [HAS_INT64] = {11, "shaderInt64", 0, 0},
-    [HAS_STORAGE_8] = {4448, "storageBuffer8BitAccess", 0, 0},
-    [HAS_STORAGE_16] = {4433, "storageBuffer16BitAccess", 0, 0},
-    [HAS_SPECIAL_32] = {4466, "shaderSignedZeroInfNanPreserveFloat32", 4461, 32},
-    [HAS_ADDRESSES] = {5347, "bufferDeviceAddress", 0, 0},
-    [HAS_INT8] = {39, "shaderInt8", 0, 0},
-    [HAS_INT16] = {22, "shaderInt16", 0, 0},
-    [HAS_SUBGROUP_ARITHMETIC] = {63, "subgroup arithmetic", 0, 0},
-    [HAS_FLOAT16] = {9, "shaderFloat16", 0, 0},
-    [HAS_SPECIAL_16] = {4466, "shaderSignedZeroInfNanPreserveFloat16", 4461, 16},
-    [HAS_ROUND_EVEN_16] = {4467, "shaderRoundingModeRTEFloat16", 4462, 16},
-    [HAS_DENORMALS_16] = {4464, "shaderDenormPreserveFloat16", 4459, 16},
+    [HAS_FLOAT64] = {10, 0, 0, "shaderFloat64"},
+    [HAS_INT64] = {11, 0, 0, "shaderInt64"},
+    [HAS_STORAGE_8] = {4448, 0, 0, "storageBuffer8BitAccess"},
+    [HAS_STORAGE_16] = {4433, 0, 0, "storageBuffer16BitAccess"},
+    [HAS_SPECIAL_32] = {4466, 4461, 32, "shaderSignedZeroInfNanPreserveFloat32"},
+    [HAS_ADDRESSES] = {5347, 0, 0, "bufferDeviceAddress"},
+    [HAS_INT8] = {39, 0, 0, "shaderInt8"},
+    [HAS_INT16] = {22, 0, 0, "shaderInt16"},
+    [HAS_SUBGROUP_ARITHMETIC] = {63, 0, 0, "subgroup arithmetic"},
+    [HAS_FLOAT16] = {9, 0, 0, "shaderFloat16"},
+    [HAS_SPECIAL_16] = {4466, 4461, 16, "shaderSignedZeroInfNanPreserveFloat16"},
+    [HAS_ROUND_EVEN_16] = {4467, 4462, 16, "shaderRoundingModeRTEFloat16"},
+    [HAS_DENORMALS_16] = {4464, 4459, 16, "shaderDenormPreserveFloat16"},
+    [HAS_MATRICES] = {6022, 0, 0, "cooperativeMatrix"},
 };
 
 static bool has_extension(const vulkan_api *api, VkPhysicalDevice physical, const char *name) {
@@ -48,10 +50,13 @@ static bool has_extension(const vulkan_api *api, VkPhysicalDevice physical, cons
 }
 
 static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
+    VkPhysicalDeviceSubgroupSizeControlProperties sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES};
     VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT,
+        .pNext = &sizes};
     VkPhysicalDeviceVulkan12Properties v12 = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES, .pNext = &sizes};
     VkPhysicalDeviceVulkan11Properties v11 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, .pNext = &v12};
     VkPhysicalDeviceProperties2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
@@ -82,6 +87,9 @@ static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
     if (facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU)
         facts->compute_units = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     facts->subgroup_size = v11.subgroupSize;
+    facts->takes_subgroups = (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                             sizes.minSubgroupSize <= VULKAN_MATRIX_SUBGROUP &&
+                             sizes.maxSubgroupSize >= VULKAN_MATRIX_SUBGROUP;
     facts->max_allocation_bytes = v11.maxMemoryAllocationSize;
     facts->has[HAS_SUBGROUP_ARITHMETIC] =
         (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
@@ -96,8 +104,11 @@ static void read_properties(const vulkan_api *api, vulkan_facts *facts) {
 }
 
 static void read_features(const vulkan_api *api, vulkan_facts *facts) {
+    vulkan_matrix_features matrices;
+    berth_vulkan__want_matrices(&matrices, VK_FALSE);
     facts->features_1_2 = (VkPhysicalDeviceVulkan12Features){
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .pNext = &matrices.matrices};
     facts->features_1_1 = (VkPhysicalDeviceVulkan11Features){
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
         .pNext = &facts->features_1_2};
@@ -106,6 +117,12 @@ static void read_features(const vulkan_api *api, vulkan_facts *facts) {
     api->vkGetPhysicalDeviceFeatures2(facts->physical, &all);
     facts->features = all.features;
     berth_vulkan__list_features(facts);
+    facts->has[HAS_MATRICES] =
+        matrices.matrices.cooperativeMatrix && matrices.subgroups.subgroupSizeControl &&
+        matrices.subgroups.computeFullSubgroups && facts->takes_subgroups &&
+        facts->features_1_2.vulkanMemoryModel &&
+        has_extension(api, facts->physical, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME) &&
+        berth_vulkan__has_matrix_shape(api, facts->physical);
 }
 
 void berth_vulkan__list_features(vulkan_facts *facts) {
@@ -224,9 +241,10 @@ static void list_kernel_features(const vulkan_facts *facts, char *out, size_t ca
     const bool *has = facts->has;
     bool float16 = has[HAS_FLOAT16] && has[HAS_STORAGE_16] && has[HAS_INT16] &&
                    has[HAS_SPECIAL_16] && has[HAS_ROUND_EVEN_16];
-    snprintf(out, capacity, "%s%s%s", has[HAS_SUBGROUP_ARITHMETIC] ? ",subgroup_arithmetic" : "",
+    snprintf(out, capacity, "%s%s%s%s", has[HAS_SUBGROUP_ARITHMETIC] ? ",subgroup_arithmetic" : "",
              float16 ? ",float16" : "",
-             float16 && has[HAS_DENORMALS_16] ? ",float16_denormals" : "");
+             float16 && has[HAS_DENORMALS_16] ? ",float16_denormals" : "",
+             float16 && has[HAS_MATRICES] ? ",cooperative_matrix_f16" : "");
     memmove(out, out + (out[0] == ','), strlen(out + (out[0] == ',')) + 1);
 }
 

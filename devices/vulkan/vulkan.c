@@ -1,4 +1,5 @@
 // The vulkan driver: every device of Vulkan 1.2 or later that computes, in the loader's order.
+#include "devices/vulkan/matrices.h"
 #include "devices/vulkan/record.h"
 
 #include <string.h>
@@ -79,8 +80,13 @@ static berth_status create_device(vulkan_device *device, const vulkan_api *api) 
                                          .queueFamilyIndex = facts->transfer_family,
                                          .queueCount = queue_count(facts, facts->transfer_family),
                                          .pQueuePriorities = priorities}};
+    bool matrices = facts->has[VULKAN_FEATURE_MATRICES];
+    vulkan_matrix_features wanted;
+    berth_vulkan__want_matrices(&wanted, VK_TRUE);
     VkPhysicalDeviceVulkan12Features v12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .pNext = matrices ? &wanted.matrices : NULL,
+        .vulkanMemoryModel = matrices,
         .storageBuffer8BitAccess = facts->features_1_2.storageBuffer8BitAccess,
         .shaderFloat16 = facts->features_1_2.shaderFloat16,
         .shaderInt8 = facts->features_1_2.shaderInt8,
@@ -93,12 +99,16 @@ static berth_status create_device(vulkan_device *device, const vulkan_api *api) 
     VkPhysicalDeviceFeatures features = {.shaderFloat64 = facts->features.shaderFloat64,
                                          .shaderInt64 = facts->features.shaderInt64,
                                          .shaderInt16 = facts->features.shaderInt16};
-    const char *extensions[] = {VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME};
+    const char *extensions[3] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
+                                 VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME};
+    uint32_t extension_count = matrices ? 2 : 0;
+    if (facts->pointer_alignment_bytes)
+        extensions[extension_count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                .pNext = &v11,
                                .queueCreateInfoCount = copies_apart ? 2 : 1,
                                .pQueueCreateInfos = queues,
-                               .enabledExtensionCount = facts->pointer_alignment_bytes ? 1 : 0,
+                               .enabledExtensionCount = extension_count,
                                .ppEnabledExtensionNames = extensions,
                                .pEnabledFeatures = &features};
     BERTH_TRY(berth_vulkan__check_on(

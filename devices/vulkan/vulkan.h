@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <vulkan/vulkan_core.h>
 
+#include "devices/vulkan/matrix_types.h"
+
 #include <berth/vulkan_queue.h>
 
 #include "base/dynlib.h"
@@ -15,7 +17,8 @@
 enum {
     VULKAN_MAX_DEVICES = 16,
     VULKAN_MAX_FAMILIES = 16,
-    VULKAN_MAX_QUEUES = 4,  // of one family that the driver uses
+    VULKAN_MAX_QUEUES = 4,        // of one family that the driver uses
+    VULKAN_MATRIX_SUBGROUP = 32,  // invocations that have a cooperative matrix together
 };
 
 // How long a queue waits for work before it gives the device up.
@@ -25,6 +28,7 @@ enum {
 typedef struct vulkan_api {
     berth_dynlib *library;
     PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr;
+    VkInstance instance;
 #define GLOBAL(name) PFN_##name name;
 #define INSTANCE(name) PFN_##name name;
 #include "devices/vulkan/vulkan_symbols.def"
@@ -40,11 +44,12 @@ typedef struct vulkan_functions {  // of a device
 
 // What kernels may use and a device may lack: the capability of SPIR-V and the feature of Vulkan.
 typedef struct vulkan_feature {
-    uint32_t capability;
-    const char *name;
-    uint32_t mode, bits;  // mode > 0: the capability is for this execution mode of floats of `bits`
+    uint16_t capability;
+    uint16_t mode;  // > 0: the capability is for this execution mode of floats of `bits`
+    uint8_t bits;
+    char name[39];
 } vulkan_feature;
-enum { VULKAN_FEATURE_COUNT = 13 };
+enum { VULKAN_FEATURE_COUNT = 14, VULKAN_FEATURE_MATRICES = 13 };
 extern const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT];
 
 // What is known of a physical device without opening it.
@@ -75,6 +80,7 @@ typedef struct vulkan_facts {
     uint32_t device_memory;    // type of memory 0
     uint32_t host_memory;      // type that the host sees
     bool shared;               // memory 0 is host memory
+    bool takes_subgroups;      // of VULKAN_MATRIX_SUBGROUP, where a pipeline asks for them
     uint32_t max_rounds;       // of the loops of a work-item; 0 = any number
 } vulkan_facts;
 
@@ -153,6 +159,7 @@ typedef struct vulkan_kernel {
     uint32_t word_count;
     uint32_t local_size[3];
     double rounds;  // of its loops, 0 = not said
+    bool has_matrices;
 } vulkan_kernel;
 
 typedef struct vulkan_executable {

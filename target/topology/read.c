@@ -143,7 +143,7 @@ static void describe_caches(hwloc_topology_t hwloc, uint32_t processor, berth_to
 }
 
 static int64_t megahertz(const char *text) {
-    long mhz = text ? strtol(text, NULL, 10) : 0;
+    long long mhz = text ? strtoll(text, NULL, 10) : 0;
     return mhz > 0 && mhz < 1000000 ? mhz * 1000000 : 0;
 }
 

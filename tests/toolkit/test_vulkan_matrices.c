@@ -3,9 +3,11 @@
 // What this shows: what each instruction is told, and all around it. What it does not: that a device's own do the same.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "devices/registry.h"
+#include "executor/session.h"
 #include "tests/check.h"
 #include "tests/toolkit/vulkan_matrices.h"
 #include "tests/toolkit/vulkan_work.h"
@@ -68,4 +70,35 @@ Test(vulkan_matrices, products_of_f16, .timeout = 300) {
         cr_expect_eq(vulkan_count(without.program, multiplies), 0, "%s", text);
         berth_arena_destroy(without.arena);
     }
+}
+
+// A device that says that it has such matrices is asked for all that they need, and the target of this machine uses them. By the
+// loader of tests/faults/matrix_vulkan.c, which is strict.
+Test(vulkan_matrix_device, is_used, .timeout = 120) {
+    static const char text[] = "module \"m\"\ngraph @main(%x: f16[70,40], %w: f16[40,50]) {\n"
+                               "  %p = matmul(%x, %w)\n  %y = relu(%p)\n  return %y\n}\n";
+    if (!getenv("BERTH_MATRIX_VULKAN")) cr_skip("not with the loader whose devices have matrices");
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
+    if (!has_feature("float16")) cr_skip("the device does not compute with f16");
+    cr_assert(has_feature("cooperative_matrix_f16"));
+    vulkan_work w = vulkan_build(text, "vulkan -host=cpu -features=float16,cooperative_matrix_f16");
+    cr_expect_gt(vulkan_count(w.program, multiplies), 0);
+    double worst = vulkan_compare(w, text, fill);
+    cr_expect_lt(worst, 2e-3, "differs by %g", worst);
+}
+
+// Elsewhere it is refused by name.
+Test(vulkan_matrices, refused_without) {
+    static const char text[] = "module \"m\"\ngraph @main(%x: f16[64,64], %w: f16[64,64]) {\n"
+                               "  %y = matmul(%x, %w)\n  return %y\n}\n";
+    if (!vulkan_is_here()) cr_skip("no Vulkan device");
+    if (has_feature("cooperative_matrix_f16")) cr_skip("the device has such matrices");
+    vulkan_work w = vulkan_build(text, "vulkan -host=cpu -features=float16,cooperative_matrix_f16");
+    berth_session *session = NULL;
+    berth_status status = berth_session_open(berth_allocator_system(), w.program, NULL, &session);
+    cr_assert_eq(berth_status_code(status), BERTH_UNSUPPORTED);
+    cr_expect(strstr(berth_status_message(status), "cooperativeMatrix"), "%s",
+              berth_status_message(status));
+    berth_status_free(status);
+    berth_arena_destroy(w.arena);
 }

@@ -1,6 +1,7 @@
 #include "tests/toolkit/vulkan_matrices.h"
 
-#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Numbers of SPIR-V 1.5 and SPV_KHR_cooperative_matrix.
@@ -107,6 +108,13 @@ typedef struct module {
     word_list types;
 } module;
 
+// Not Criterion's: a loader has this file, too.
+static void need(bool holds, const char *what) {
+    if (holds) return;
+    fprintf(stderr, "vulkan_matrices: the module breaks this rule: %s\n", what);
+    abort();
+}
+
 static uint32_t new_id(module *m) {
     return m->next_id++;
 }
@@ -143,7 +151,7 @@ static void look(module *m) {
     for (uint32_t i = header; i < m->count; i += m->words[i] >> 16) {
         const uint32_t *at = m->words + i;
         uint32_t op = at[0] & 0xffff, result = result_at(op);
-        cr_assert(at[0] >> 16);
+        need(at[0] >> 16, "instructions have a length");
         if (result) m->of[at[result]] = at;
         if (op == OP_TYPE_INT && at[2] == 32) m->u32 = at[1];
         if (op == OP_TYPE_BOOL) m->boolean = at[1];
@@ -154,7 +162,7 @@ static void look(module *m) {
 }
 
 static uint32_t constant_of(const module *m, uint32_t id) {
-    cr_assert(m->of[id] && (m->of[id][0] & 0xffff) == OP_CONSTANT);
+    need(m->of[id] && (m->of[id][0] & 0xffff) == OP_CONSTANT, "a constant");
     return m->of[id][3];
 }
 
@@ -346,8 +354,9 @@ static uint32_t add_term(module *m, const made *what, const uint32_t *given, con
 static uint32_t make_mul_add(module *m, const made *what) {
     const matrix *sum = matrix_of(m, what->types[0]);
     const matrix *a = matrix_of(m, what->types[1]), *b = matrix_of(m, what->types[2]);
-    cr_assert(a && b && sum);
-    cr_assert(a->rows == sum->rows && b->columns == sum->columns && a->columns == b->rows);
+    need(a && b && sum, "operands are matrices");
+    need(a->rows == sum->rows && b->columns == sum->columns && a->columns == b->rows,
+         "shapes of a product");
     uint32_t types[] = {pointer_to(m, FUNCTION, sum->type), m->u32, m->u32}, given[3], label = 0;
     uint32_t id = open_function(m, m->void_type, types, 3, given, &label);
     loop at = open_loop(m, sum, label);
@@ -366,7 +375,7 @@ static uint32_t function_for(module *m, made what) {
     what.id = what.op == OP_CONSTRUCT      ? make_fill(m, &what)
               : what.op == OP_MATRIX_STORE ? make_store(m, &what)
                                            : make_mul_add(m, &what);
-    cr_assert_lt(m->made_count, (uint32_t)most_functions);
+    need(m->made_count < most_functions, "too many");
     m->made[m->made_count++] = what;
     return what.id;
 }
@@ -376,13 +385,13 @@ static uint32_t function_for(module *m, made what) {
 // The variable that an element of an array is taken from, and its index.
 static const uint32_t *chain_of(const module *m, uint32_t pointer) {
     const uint32_t *chain = m->of[pointer];
-    cr_assert(chain && (chain[0] & 0xffff) == OP_ACCESS_CHAIN && chain[0] >> 16 == 5,
-              "a matrix is loaded from an element of an array");
+    need(chain && (chain[0] & 0xffff) == OP_ACCESS_CHAIN && chain[0] >> 16 == 5,
+         "a matrix is loaded from an element of an array");
     return chain;
 }
 
 static void write_type(module *m, const uint32_t *at) {
-    cr_assert_lt(m->matrix_count, (uint32_t)most_matrices);
+    need(m->matrix_count < most_matrices, "too many");
     matrix *is = &m->matrices[m->matrix_count++];
     *is = (matrix){.type = at[1],
                    .element = at[2],
@@ -407,7 +416,7 @@ static void note_matrix(module *m, const uint32_t *at) {
         v->at = at[3];
     } else if (op == OP_MATRIX_LOAD) {
         const uint32_t *chain = chain_of(m, at[3]);
-        cr_assert_eq(at[6], (uint32_t)NON_PRIVATE);
+        need(at[6] == NON_PRIVATE, "memory of the group is seen by others");
         v->kind = LOADED;
         v->at = chain[4];
         v->place = (place){chain[3], constant_of(m, at[4]), at[5]};
@@ -416,7 +425,7 @@ static void note_matrix(module *m, const uint32_t *at) {
         v->a = at[3];
         v->b = at[4];
         v->signs = at[0] >> 16 > 6 ? at[6] : 0;
-        cr_assert_eq(m->values[at[5]].kind, SUM);
+        need(m->values[at[5]].kind == SUM, "a product is added to a sum");
         v->variable = m->values[at[5]].variable;
     }
 }
@@ -435,11 +444,12 @@ static void write_sum(module *m, uint32_t variable, const held *v) {
         call(m, function_for(m, what), variable, v->at, 0);
         return;
     }
-    cr_assert_eq(v->kind, PRODUCT);
-    cr_assert_eq(v->variable, variable, "a product goes to where its sum came from");
+    need(v->kind == PRODUCT, "what is stored to a sum");
+    need(v->variable == variable, "a product goes to where its sum came from");
     const held *a = &m->values[v->a], *b = &m->values[v->b];
-    cr_assert(a->kind == LOADED && b->kind == LOADED);
-    cr_assert(a->age == m->barriers && b->age == m->barriers, "loaded before a barrier");
+    need(a->kind == LOADED && b->kind == LOADED, "operands are loaded");
+    need(a->age == m->barriers && b->age == m->barriers,
+         "operands are loaded behind the last barrier");
     made what = {.op = OP_MATRIX_MUL_ADD,
                  .types = {v->type, a->type, b->type},
                  .signs = v->signs,
@@ -451,8 +461,8 @@ static void write_sum(module *m, uint32_t variable, const held *v) {
 static void write_store(module *m, const uint32_t *at) {
     const uint32_t *chain = chain_of(m, at[1]);
     const held *v = &m->values[at[2]];
-    cr_assert_eq(v->kind, SUM);
-    cr_assert_eq(at[5], (uint32_t)NON_PRIVATE);
+    need(v->kind == SUM, "what is handed over is a sum");
+    need(at[5] == NON_PRIVATE, "memory of the group is seen by others");
     made what = {.op = OP_MATRIX_STORE,
                  .types = {v->type},
                  .places = {{chain[3], constant_of(m, at[3]), at[4]}}};

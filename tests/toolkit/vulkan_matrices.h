@@ -11,7 +11,7 @@
 #include "artifact/program.h"
 #include "base/arena.h"
 
-// A copy of the program, in the arena, with all its Vulkan images written out so. Fails the test where a module has
+// A copy of the program, in the arena, with all its Vulkan images written out so. Aborts, and says why, where a module has
 // another form than Berth's.
 const berth_program *vulkan_matrices_write_out(berth_arena *arena, const berth_program *program);
 
