@@ -69,18 +69,25 @@ static bool decide_tile(berth_matrix_plan *m, const berth_local_tile_limits *lim
     return true;
 }
 
+bool berth_matrix__choose_groups(berth_matrix_plan *m, berth_tfn *fn, const berth_nest *nest,
+                                 const berth_local_tile_limits *limits) {
+    if (!limits->target || !berth_matrix__analyse(m, fn, nest) ||
+        find_intrinsic(m, most_piece, limits->target) == BERTH_INTRINSIC_COUNT)
+        return false;
+    int64_t step = BERTH_MATRIX_LINE_BYTES / (int64_t)berth_dtype_size_bytes(m->row_side.dtype);
+    if (m->p.rows.extent <= BERTH_MATRIX_BLOCK / 2 ||
+        m->p.columns.extent <= BERTH_MATRIX_BLOCK / 2 || m->p.sum.extent <= step / 2)
+        return false;
+    choose_tile(m, limits);
+    return true;
+}
+
 berth_stmt berth_group_matrix_tile(berth_tfn *fn, const berth_nest *nest,
                                    const berth_local_tile_limits *limits) {
     berth_matrix_plan m;
-    if (!berth_matrix__analyse(&m, fn, nest)) return 0;
-    if (find_intrinsic(&m, most_piece, limits->target) == BERTH_INTRINSIC_COUNT) return 0;
-    int64_t step = BERTH_MATRIX_LINE_BYTES / (int64_t)berth_dtype_size_bytes(m.row_side.dtype);
-    if (m.p.rows.extent <= BERTH_MATRIX_BLOCK / 2 || m.p.columns.extent <= BERTH_MATRIX_BLOCK / 2 ||
-        m.p.sum.extent <= step / 2)
-        return 0;
+    if (!berth_matrix__choose_groups(&m, fn, nest, limits)) return 0;
     berth_matrix__choose_copies(&m, &m.row_side);
     berth_matrix__choose_copies(&m, &m.column_side);
-    choose_tile(&m, limits);
     if (!decide_tile(&m, limits)) return 0;
     m.id = find_intrinsic(&m, m.piece, limits->target);
     berth_decide(fn, BERTH_DECISION_INTRINSIC, m.id, m.id, m.id, "that takes these types");

@@ -378,20 +378,35 @@ berth_stmt berth_matrix__build(berth_matrix_plan *m, const berth_local_tile_limi
     return choose_stages(m, limits) ? build(m) : 0;
 }
 
+// Everything but what decisions may change. False: the target's units do not take it, or too little of it.
+static bool choose(berth_matrix_plan *m, berth_tfn *fn, const berth_nest *nest,
+                   const berth_local_tile_limits *limits) {
+    if (!limits->target || !berth_matrix__analyse(m, fn, nest)) return false;
+    m->id = find_intrinsic(m, limits->target);
+    // Two rows are worth a fragment of 16: what bounds so few is how their operands come, which is by copies here.
+    if (m->id == BERTH_INTRINSIC_COUNT || m->p.rows.extent < 2 || m->p.columns.extent < 2 ||
+        m->p.sum.extent < m->terms / 2)
+        return false;
+    if (berth_intrinsic_is_of_subgroup(berth_intrinsic_get(m->id))) m->beside = 4;
+    choose_tile(m, limits);
+    return true;
+}
+
+int64_t berth_matrix_tile_groups(berth_tfn *fn, const berth_nest *nest,
+                                 const berth_local_tile_limits *limits) {
+    berth_matrix_plan m;
+    if (berth_matrix__choose_groups(&m, fn, nest, limits) || choose(&m, fn, nest, limits))
+        return berth_matrix__group_count(&m);
+    return 0;
+}
+
 berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
                              const berth_local_tile_limits *limits) {
     berth_matrix_plan m;
-    if (!berth_matrix__analyse(&m, fn, nest)) return 0;
-    m.id = find_intrinsic(&m, limits->target);
-    // Two rows are worth a fragment of 16: what bounds so few is how their operands come, which is by copies here.
-    if (m.id == BERTH_INTRINSIC_COUNT || m.p.rows.extent < 2 || m.p.columns.extent < 2 ||
-        m.p.sum.extent < m.terms / 2)
-        return 0;
-    if (berth_intrinsic_is_of_subgroup(berth_intrinsic_get(m.id))) m.beside = 4;
+    if (!choose(&m, fn, nest, limits)) return 0;
     berth_matrix__choose_copies(&m, &m.row_side);
     berth_matrix__choose_copies(&m, &m.column_side);
     berth_decide(fn, BERTH_DECISION_INTRINSIC, m.id, m.id, m.id, "that takes these types");
-    choose_tile(&m, limits);
     decide_tile(&m, limits);
     return berth_matrix__build(&m, limits);
 }

@@ -56,7 +56,11 @@ berth_stmt berth_matrix__build(berth_matrix_plan *m, const berth_local_tile_limi
 // Fills a plan in but for instruction and sizes. False: no product that such units have.
 bool berth_matrix__analyse(berth_matrix_plan *m, berth_tfn *fn, const berth_nest *nest);
 
-// matrix_group.c: the products of a tile, for k steps of an instruction.
+// matrix_group.c: fills a plan of instructions of four warps but for what decisions may change. False: the target
+// has none for it, or it has too little.
+bool berth_matrix__choose_groups(berth_matrix_plan *m, berth_tfn *fn, const berth_nest *nest,
+                                 const berth_local_tile_limits *limits);
+// The products of a tile, for k steps of an instruction.
 void berth_matrix__group_products(berth_matrix_plan *m, berth_expr slot);
 
 // matrix_stage.c

@@ -47,6 +47,8 @@ static int64_t ceil_div(int64_t a, int64_t b) {
 static int64_t groups_of(const sum_split *s, const berth_local_tile_limits *limits) {
     berth_local_plan p = {.fn = s->fn, .nest = s->nest};
     int64_t results = product_of(&s->nest);
+    int64_t on_units = berth_matrix_tile_groups(s->fn, &s->nest, limits);
+    if (on_units > 0) return on_units;
     if (berth_local__analyse(&p))
         return p.batch.extent * ceil_div(p.rows.extent, limits->rows * limits->group_rows) *
                ceil_div(p.columns.extent,

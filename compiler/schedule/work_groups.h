@@ -39,6 +39,10 @@ typedef struct berth_local_tile_limits {
 // What a GPU's target says of them (target.h, item_rows and what follows it); vectors of four.
 berth_local_tile_limits berth_local_tile_limits_of(const berth_target *target);
 
+// Work-groups of the tiles that matrix units would be given by one of the two forms below; 0: by none. O(size of the nest).
+int64_t berth_matrix_tile_groups(berth_tfn *fn, const berth_nest *nest,
+                                 const berth_local_tile_limits *limits);
+
 // A reduction of the form acc += x * y, where some output loops move only x and others only y
 // (matrix products, convolutions), as tiles: a group computes a block of rows and columns; for each
 // block of the sum its work-items stage the operands in local memory, wait for each other, and

@@ -115,3 +115,25 @@ Test(split_sum, parts_that_are_given) {
     cr_expect_eq(kernels_with("parts=3"), -1);   // 2048 has no such part
     cr_expect_eq(kernels_with("parts=64"), -1);  // more than there may be
 }
+
+// On matrix units few rows have tiles of their own: parts are for the work-groups that there are, so that they come to
+// nearly as many as there are units (132), whatever a tile of others would have.
+Test(split_sum, groups_of_matrix_units) {
+    static const char text[] =
+        "module \"m\" tensor @f(%x: f16[4,4096] in, %w: f16[4096,4096] in, %y: f32[4,4096] out) {"
+        " parallel %i in 4 { parallel %j in 4096 { register %acc: f32[] %acc[] = 0.0"
+        " for %k in 4096 { %acc[] = %acc[] + f32(%x[%i, %k]) * f32(%w[%k, %j]) }"
+        " %y[%i, %j] = %acc[] } } }";
+    bench_case c = support_case_parse(text);
+    const berth_target *target = support_target(c.arena, "cuda -arch=sm_80 -compute_units=132");
+    berth_status status = berth_schedule_apply(c.fn, target);
+    cr_assert(!status, "%s", berth_status_message(status));
+    berth_codegen_result code;
+    status = berth_codegen_find("cuda")->print(c.fn, target, "k", c.arena, &code);
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_assert_eq(code.kernel_count, 2);
+    const uint32_t *groups = code.kernels[0].groups;
+    uint32_t all = groups[0] * groups[1] * groups[2];
+    cr_expect(all <= 132 && all > 132 * 3 / 4, "%u work-groups", all);
+    support_case_destroy(&c);
+}
