@@ -83,7 +83,8 @@ static void scale_bandwidth(const changer *c) {
 
 // At least one alignment, at most what a target may say (memory.c).
 static int64_t scaled_bytes(uint64_t bytes, double factor, uint32_t alignment_bytes) {
-    double aligned = floor((double)bytes * factor / alignment_bytes) * alignment_bytes;
+    double blocks = fmin((double)bytes * factor / alignment_bytes, 1e18);
+    double aligned = (double)(int64_t)blocks * alignment_bytes;
     return (int64_t)fmin(fmax(aligned, alignment_bytes), 1e18);
 }
 

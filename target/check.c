@@ -1,7 +1,6 @@
 // Diagnostics and typed access to JSON values: every complaint names the field and says what is
 // allowed there.
 #include <ctype.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,12 +149,10 @@ bool berth_target__read_int(berth_target__parse *parse, const json *value, bool 
         *out = value->integer;
         return true;
     }
-    if (floor(number) != number) {
-        berth_target__error(parse, value->path, "a whole number is wanted here");
-        return false;
-    }
     *out = (int64_t)number;  // in range, so no overflow: `most` is at most 1e18
-    return true;
+    if ((double)*out == number) return true;
+    berth_target__error(parse, value->path, "a whole number is wanted here");
+    return false;
 }
 
 bool berth_target__read_real(berth_target__parse *parse, const json *value, double least,

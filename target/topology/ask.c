@@ -22,7 +22,7 @@ typedef struct question {
 static void restrict_to_process(hwloc_topology_t hwloc, pid_t process) {
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
     if (!allowed) return;
-    if (hwloc_get_proc_cpubind(hwloc, process, allowed, 0) == 0 && !hwloc_bitmap_iszero(allowed))
+    if (hwloc_get_proc_cpubind(hwloc, process, allowed, 0) == 0 && hwloc_bitmap_first(allowed) >= 0)
         hwloc_topology_restrict(hwloc, allowed, 0);
     hwloc_bitmap_free(allowed);
 }

@@ -30,10 +30,9 @@ static uint16_t own_node(hwloc_topology_t hwloc, const berth_topology *topology,
             continue;
         }
         hwloc_obj_t other = hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, best);
-        bool nearer = hwloc_bitmap_isincluded(node->cpuset, other->cpuset) &&
-                      !hwloc_bitmap_isequal(node->cpuset, other->cpuset);
-        bool alike = hwloc_bitmap_isequal(node->cpuset, other->cpuset);
-        if (nearer || (alike && node->os_index < other->os_index)) best = (uint16_t)i;
+        bool within = hwloc_bitmap_isincluded(node->cpuset, other->cpuset);
+        bool alike = within && hwloc_bitmap_isincluded(other->cpuset, node->cpuset);
+        if (within && (!alike || node->os_index < other->os_index)) best = (uint16_t)i;
     }
     return best == BERTH_TOPOLOGY_NONE ? 0 : best;
 }
