@@ -1,4 +1,5 @@
 // Loops to vectors.
+#include <math.h>
 #include <string.h>
 
 #include "compiler/schedule/policy_cpu.h"
@@ -194,12 +195,31 @@ static bool computes(const berth_tfn *fn, berth_expr id, berth_expr part) {
            computes(fn, node->c, part);
 }
 
-// A branch that loads nothing but what the condition has loaded already: it may be computed where it
-// is not taken.
+// Whether a condition may say where there is memory: it looks at indices, or at integers that may be some.
+static bool may_guard(const berth_tfn *fn, berth_expr condition) {
+    const berth_expr_node *node = &fn->exprs.data[condition];
+    if (!condition || node->kind == BERTH_EXPR_FLOAT) return false;
+    bool is_number = berth_dtype_is_float((berth_dtype)node->dtype) && !node->is_index;
+    if (node->kind == BERTH_EXPR_LOAD) return !is_number;
+    if (node->is_index || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_VAR) return true;
+    return may_guard(fn, node->a) || may_guard(fn, node->b) || may_guard(fn, node->c);
+}
+
+// A load whose place no data says.
+static bool is_direct(const berth_tfn *fn, berth_expr load) {
+    const berth_expr_node *node = &fn->exprs.data[load];
+    for (int i = 0; i < node->index_count; ++i)
+        if (has_loads(fn, berth_tfn_load_indices(fn, load)[i])) return false;
+    return true;
+}
+
+// A branch that loads nothing but what the condition has loaded already, or is there whatever it says: it may be
+// computed where it is not taken.
 static bool is_free_branch(const berth_tfn *fn, berth_expr branch, berth_expr condition) {
     if (!has_loads(fn, branch) || computes(fn, condition, branch)) return true;
     const berth_expr_node *node = &fn->exprs.data[branch];
     switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_LOAD: return !may_guard(fn, condition) && is_direct(fn, branch);
     case BERTH_EXPR_UNARY:
     case BERTH_EXPR_BINARY:
     case BERTH_EXPR_FMA:
@@ -221,6 +241,20 @@ static berth_expr vector_select(vectorizer *v, berth_expr_node node) {
     return v->failed ? 0 : berth_tfn_select(v->fn, condition, b, c);
 }
 
+static berth_expr vector_unary(vectorizer *v, berth_expr_node node) {
+    berth_unary op = (berth_unary)node.op;
+    berth_dtype from = (berth_dtype)v->fn->exprs.data[node.a].dtype;
+    bool is_inf = op == BERTH_UNARY_IS_INF && from == BERTH_DTYPE_F32;
+    if (!is_inf && !unary_has_vectors(op, from)) return fail(v);
+    berth_expr a = vectorize(v, node.a);
+    if (v->failed) return 0;
+    if (!is_inf) return berth_tfn_unary(v->fn, op, a);
+    berth_expr size = berth_tfn_unary(v->fn, BERTH_UNARY_ABS, a);
+    berth_expr most = berth_tfn_const(v->fn, from, INFINITY);
+    return berth_tfn_binary(v->fn, BERTH_BINARY_EQ, size,
+                            berth_tfn_broadcast(v->fn, most, v->lanes));
+}
+
 static berth_expr vector_cast(vectorizer *v, berth_expr_node node) {
     berth_dtype from = (berth_dtype)v->fn->exprs.data[node.a].dtype;
     if (v->fn->exprs.data[node.a].is_index || node.is_index) return fail(v);
@@ -240,12 +274,7 @@ static berth_expr vectorize_node(vectorizer *v, berth_expr id) {
     case BERTH_EXPR_BINARY: return vector_binary(v, node);
     case BERTH_EXPR_SELECT: return vector_select(v, node);
     case BERTH_EXPR_CAST: return vector_cast(v, node);
-    case BERTH_EXPR_UNARY: {
-        if (!unary_has_vectors((berth_unary)node.op, (berth_dtype)v->fn->exprs.data[node.a].dtype))
-            return fail(v);
-        berth_expr a = vectorize(v, node.a);
-        return v->failed ? 0 : berth_tfn_unary(v->fn, (berth_unary)node.op, a);
-    }
+    case BERTH_EXPR_UNARY: return vector_unary(v, node);
     case BERTH_EXPR_FMA: {
         berth_expr a = vectorize(v, node.a);
         berth_expr b = vectorize(v, node.b);

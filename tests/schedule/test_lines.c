@@ -7,11 +7,17 @@
 
 #include "tests/schedule/support.h"
 
-// Local values that hold a vector.
-static int vectors_of(const bench_case *c) {
+// Stores of vectors.
+static int vectors_of(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
     int count = 0;
-    for (uint32_t b = 0; b < c->fn->bufs.count; ++b) count += c->fn->bufs.data[b].lanes > 1;
-    return count;
+    if (!id) return 0;
+    for (uint32_t i = 0; node->kind == BERTH_STMT_SEQ && i < node->count; ++i)
+        count += vectors_of(fn, fn->lists.data[node->first + i]);
+    if (node->kind == BERTH_STMT_IF) count += vectors_of(fn, node->other);
+    if (node->kind == BERTH_STMT_IF || node->kind == BERTH_STMT_FOR)
+        count += vectors_of(fn, node->body);
+    return count + (node->kind == BERTH_STMT_STORE && fn->exprs.data[node->value].lanes > 1);
 }
 
 // The scheduled function against the plain one, by interpreter and compiled for this machine.
@@ -29,7 +35,7 @@ static int check(const char *text, int64_t outputs, const char *target) {
     cr_assert(!status, "%s", berth_status_message(status));
     double difference = support_difference(c.buffers[1], plain, outputs);
     cr_expect(difference < 1e-5, "%s differs by %g", text, difference);
-    int vectors = vectors_of(&c);
+    int vectors = vectors_of(c.fn, c.fn->body);
     support_case_destroy(&c);
 
     c = support_case_parse(text);
@@ -139,4 +145,27 @@ Test(lines, products_of_windows) {
     cr_expect_eq(copies_of_windows(40), 1);
     cr_expect_eq(copies_of_windows(1398101), 1);
     cr_expect_eq(copies_of_windows(1398102), 0, "larger than what a window may take");
+}
+
+// Rows divided by their sum along another axis, or `otherwise` where `condition` says so.
+static int quotients(const char *condition) {
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[5,24] in, %%y: f32[5,24] out, %%n: i32[24] in) {\n"
+             "  parallel %%j in 24 {\n"
+             "    register %%sum: f32[]\n"
+             "    %%sum[] = 0:f32\n"
+             "    for %%i in 5 { %%sum[] = %%sum[] + abs(%%x[%%i, %%j]) }\n"
+             "    for %%k in 5 { %%y[%%k, %%j] = select(%s, 0:f32, %%x[%%k, %%j] / %%sum[]) }\n"
+             "  }\n}\n",
+             condition);
+    return check(text, (int64_t)5 * 24, "cpu -vector_bits=256");
+}
+
+// What a number decides guards no memory, so that both sides may be read; integers may say what there is.
+Test(lines, choices_by_numbers) {
+    cr_expect_gt(quotients("%sum[] == 0:f32"), 0);
+    cr_expect_gt(quotients("is_inf(%sum[])"), 0);
+    cr_expect_eq(quotients("%n[%j] > 3:i32"), 0);
 }
