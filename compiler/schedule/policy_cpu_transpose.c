@@ -473,7 +473,9 @@ berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
         return 0;
     berth_dtype dtype = fn->bufs.data[store.buf].dtype;
     bool moves = dtype != BERTH_DTYPE_F32;
-    if (moves && !berth_tfn_moved(fn, dtype, store.value)) return 0;
+    const berth_expr_node value = fn->exprs.data[store.value];
+    bool choice = moves && value.kind == BERTH_EXPR_SELECT;  // in front of what lies around, if any
+    if (moves && !berth_tfn_moved(fn, dtype, choice ? value.b : store.value)) return 0;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
     transposition t = {.fn = fn,
@@ -484,7 +486,7 @@ berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
                        .least_lanes = berth_dtype_size_bytes(dtype) > sizeof(float)
                                           ? BERTH_CPU_LEAST_LANES / 2
                                           : BERTH_CPU_LEAST_LANES};
-    if (!find_loops(&t) || t.nest.loops[t.along].extent < t.least_lanes ||
+    if (!find_loops(&t) || (choice && !t.guarded) || t.nest.loops[t.along].extent < t.least_lanes ||
         t.nest.loops[t.across].extent < t.least_lanes)
         return 0;
     if (!moves)

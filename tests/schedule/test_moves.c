@@ -187,3 +187,39 @@ Test(moves, halves_are_rounded_once) {
         support_case_destroy(&c);
     }
 }
+
+// y[i, k] = x[k - 2, i] where there is one, and else 128: the middle goes through registers, whatever lies around.
+static bool has_blocks_between(const char *around, int64_t rows, int64_t columns) {
+    char text[512];
+    snprintf(
+        text, sizeof(text),
+        "module \"m\"\n"
+        "tensor @f(%%x: u8[%lld,%lld] in, %%y: u8[%lld,%lld] out) {\n"
+        "  parallel %%k in %lld { parallel %%i in %lld {\n"
+        "    %%y[%%k, %%i] = select(%%k + -2 >= 0 && %%k + -2 < %lld, %%x[%%i, %%k + -2], %s)\n"
+        "  } }\n}\n",
+        (long long)rows, (long long)columns, (long long)columns + 3, (long long)rows,
+        (long long)columns + 3, (long long)rows, (long long)columns, around);
+    bench_case c = support_case_parse(text);
+    support_fill(&c, 17);
+    cr_assert_null(support_interpret(&c));
+    size_t bytes = support_buffer_bytes(&c, 1);
+    const void *plain = c.buffers[1];
+    const berth_target *target = support_target(c.arena, targets[0]);
+    cr_assert_null(berth_schedule_apply(c.fn, target));
+    cr_assert_null(support_interpret(&c));
+    cr_expect(memcmp(plain, c.buffers[1], bytes) == 0, "around: %s, interpreted", around);
+    berth_codegen_result result;
+    bool blocks = strstr(kernel_text(&c, &result), "berth_transpose_uint8") != NULL;
+    berth_status status = support_run_compiled(&c, support_target(c.arena, "cpu"), true);
+    cr_assert(!status, "%s", berth_status_message(status));
+    cr_expect(memcmp(plain, c.buffers[1], bytes) == 0, "around: %s, compiled", around);
+    support_case_destroy(&c);
+    return blocks;
+}
+
+Test(moves, with_something_around) {
+    cr_expect(has_blocks_between("128:u8", 16, 28));
+    cr_expect(has_blocks_between("0:u8", 37, 41));
+    cr_expect_not(has_blocks_between("128:u8", 3, 28), "too few rows for a block");
+}
