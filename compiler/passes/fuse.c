@@ -210,27 +210,66 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     return moves_cheaply(op->kind);
 }
 
-// A dequantize_linear for this operation alone is computed in its group, whatever else the group
-// does: reading integers moves fewer bytes than the floats that they stand for.
-static void take_dequantized(fuser *f, berth_op_id id, uint32_t into) {
+// Whether a group only computes elements where it reads them, along rows.
+static bool follows_rows(const fuser *f, const group *g) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    for (uint32_t i = 0; i < g->ops.count; ++i) {
+        berth_op_kind kind = graph->ops.data[g->ops.data[i]].kind;
+        if (!berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE) && kind != BERTH_OP_CONCAT &&
+            kind != BERTH_OP_SLICE)
+            return false;
+    }
+    return true;
+}
+
+// What an operation alone reads and is computed in its group: a dequantize_linear, whatever else the group does, as
+// reading integers moves fewer bytes than the floats that they stand for; a slice, which only says where to read; and
+// where both are operations on elements, a whole group.
+static bool is_taken(const fuser *f, const group *from, const group *into) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    berth_op_kind first = graph->ops.data[from->ops.data[0]].kind;
+    if (from->ops.count == 1 && first == BERTH_OP_DEQUANTIZE_LINEAR) return true;
+    return follows_rows(f, from) && follows_rows(f, into);
+}
+
+// Whether `op` reads operand i in the group that makes it: where it writes its result, element by element, or as a part
+// of what it joins, which a slice is.
+static bool reads_inside(const fuser *f, berth_op_id id, uint32_t i, uint32_t *out_from) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
     const berth_op *op = &graph->ops.data[id];
-    if (!berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE) || op->output_count != 1) return;
+    if (berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE))
+        return may_join(f, id, op->inputs[i], out_from);
+    if (op->kind != BERTH_OP_CONCAT || f->uses[op->inputs[i]] != 1) return false;
+    berth_op_id producer = graph->values.data[op->inputs[i]].op;
+    if (producer == BERTH_NONE || f->group_of[producer] == BERTH_NONE) return false;
+    *out_from = f->group_of[producer];
+    return graph->ops.data[producer].kind == BERTH_OP_SLICE &&
+           f->groups.data[*out_from].ops.count == 1 &&
+           graph->ops.data[producer].device == op->device && device_lets_join(f, id, producer);
+}
+
+static void take_operands(fuser *f, berth_op_id id, uint32_t into) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_op *op = &graph->ops.data[id];
+    if (op->output_count != 1 || f->groups.data[into].closed) return;
     for (uint32_t i = 0; i < op->input_count; ++i) {
         uint32_t from = BERTH_NONE;
         group *to = &f->groups.data[into];
-        if (!may_join(f, id, op->inputs[i], &from) || from == into) continue;
-        group *single = &f->groups.data[from];
-        berth_op_id first = single->ops.data[0];
-        if (single->ops.count != 1 || to->ops.count >= max_group_ops ||
-            graph->ops.data[first].kind != BERTH_OP_DEQUANTIZE_LINEAR ||
-            !bindings_suffice(f, single, to, id))
+        if (!reads_inside(f, id, i, &from) || from == into) continue;
+        group *taken = &f->groups.data[from];
+        uint32_t count = taken->ops.count;
+        if (!is_taken(f, taken, to) || to->ops.count + count >= max_group_ops ||
+            !bindings_suffice(f, taken, to, id))
             continue;
-        single->ops.count = 0;
-        berth_vec_push(f->scratch, &to->ops, first);
-        memmove(to->ops.data + 1, to->ops.data, (to->ops.count - 1) * sizeof(first));
-        to->ops.data[0] = first;
-        f->group_of[first] = into;
+        for (uint32_t k = 0; k < count; ++k) {
+            berth_vec_push(f->scratch, &to->ops, taken->ops.data[k]);
+            f->group_of[taken->ops.data[k]] = into;
+        }
+        memmove(to->ops.data + count, to->ops.data,
+                (to->ops.count - count) * sizeof(to->ops.data[0]));
+        memcpy(to->ops.data, taken->ops.data, count * sizeof(to->ops.data[0]));
+        to->elementwise_only &= taken->elementwise_only;
+        taken->ops.count = 0;
     }
 }
 
@@ -302,7 +341,7 @@ static void assign(fuser *f, berth_op_id id) {
         berth_vec_push(f->scratch, &f->groups, fresh);
         best = f->groups.count - 1;
     }
-    if (f->fuse) take_dequantized(f, id, best);
+    if (f->fuse) take_operands(f, id, best);
     group *g = &f->groups.data[best];
     berth_vec_push(f->scratch, &g->ops, id);
     g->closed |= op->kind == BERTH_OP_PAD && g->has_reduction;

@@ -285,9 +285,41 @@ Test(passes, a_value_used_twice_is_not_fused_away) {
     berth_value_id z = op(&f, BERTH_OP_MUL, (berth_value_id[]){a, b}, 2);
     berth_graph_set_results(f.module, f.main, &z, 1);
     expect_same(&f, 2, (int64_t[]){4, 5}, fuse_body);
-    cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 3,
-                 "exp; one side; the other side with the product");
+    cr_assert_eq(count_kind(&f, BERTH_OP_CALL), 2, "exp; both sides with the product");
     berth_arena_destroy(f.arena);
+}
+
+// (a, b) * c + (b, a) * d, a and b the halves of x: slices say where to read, and one kernel does it all.
+Test(passes, operations_on_elements_and_what_they_read_are_one_kernel) {
+    for (int transposed = 0; transposed < 2; ++transposed) {
+        fixture f = begin();
+        const int64_t square[] = {6, 6};
+        berth_value_id x = input(&f, 2, square), parts[2];
+        for (int i = 0; i < 2; ++i) {
+            berth_value_id inputs[4] = {x};
+            for (int k = 0; k < 3; ++k) {
+                berth_tensor number =
+                    berth_tensor_create(f.arena, BERTH_DTYPE_I64, 1, (int64_t[]){1});
+                const int64_t values[2][3] = {{3, 6, 1}, {0, 3, 1}};  // begin, end, axis
+                berth_tensor_set_i64(&number, 0, values[i][k]);
+                inputs[1 + k] = berth_graph_constant(f.module, f.main, 0, &number, 0);
+            }
+            parts[i] = op(&f, BERTH_OP_SLICE, inputs, 4);
+        }
+        berth_value_id crossed = op(&f, BERTH_OP_CONCAT, parts, 2);
+        berth_graph *graph = berth_graph_get(f.module, f.main);
+        berth_attrs_set_int(f.module, &graph->ops.data[graph->ops.count - 1].attrs, "axis", 1);
+        berth_value_id c = constant(&f, 2, square, -1, 1), d = constant(&f, 2, square, -1, 1);
+        if (transposed) crossed = op(&f, BERTH_OP_TRANSPOSE, &crossed, 1);
+        crossed = op(&f, BERTH_OP_MUL, (berth_value_id[]){crossed, d}, 2);
+        berth_value_id y = op(&f, BERTH_OP_MUL, (berth_value_id[]){x, c}, 2);
+        y = op(&f, BERTH_OP_ADD, (berth_value_id[]){y, crossed}, 2);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        expect_same(&f, 2, square, fuse_body);
+        cr_expect_eq(count_kind(&f, BERTH_OP_CALL), transposed ? 2u : 1u,
+                     "what is transposed stays by itself");
+        berth_arena_destroy(f.arena);
+    }
 }
 
 Test(passes, a_broadcast_result_is_not_an_epilogue) {
