@@ -137,7 +137,21 @@ berth_status onnx_build_rms_normalization(onnx_call *call) {
 
 // ---- RotaryEmbedding ----
 
-// x: (batch, sequence, heads, size); cosines and sines: (batch, sequence, 1, rotated / 2).
+// (a, b), the halves of x along an axis, turned: (a cos - b sin, a sin + b cos), as (a, b) * (cos, cos) + (b, a) *
+// (-sin, sin): one pass over the result, which reads each element at two places.
+static berth_value_id turned(onnx_compose *c, berth_value_id x, berth_value_id cosines,
+                             berth_value_id sines, int64_t axis, int64_t half) {
+    berth_value_id same[2] = {cosines, cosines},
+                   signs[2] = {onnx_make1(c, BERTH_OP_NEG, sines), sines};
+    berth_value_id other[2] = {onnx_sliced(c, x, axis, half, 2 * half, 1),
+                               onnx_sliced(c, x, axis, 0, half, 1)};
+    berth_value_id crossed =
+        onnx_mul(c, onnx_concatenated(c, other, 2, axis), onnx_concatenated(c, signs, 2, axis));
+    if (half > 1) cosines = onnx_concatenated(c, same, 2, axis);
+    return onnx_add(c, onnx_mul(c, x, cosines), crossed);
+}
+
+// x: (batch, a, b, size); cosines and sines: (batch, a, b, rotated / 2), where a or b may be 1.
 berth_value_id onnx_rotated(onnx_compose *c, berth_value_id x, berth_value_id cosines,
                             berth_value_id sines, int64_t rotated, bool interleaved) {
     int64_t size = onnx_compose_known_extent(c, x, "the input", 3);
@@ -146,28 +160,18 @@ berth_value_id onnx_rotated(onnx_compose *c, berth_value_id x, berth_value_id co
         onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "a rotation of %lld elements of %lld",
                           (long long)rotated, (long long)size);
     if (rotated == 0) return x;
-    int64_t half = rotated / 2;
-    berth_value_id a, b;
-    if (interleaved) {
-        a = onnx_sliced(c, x, 3, 0, rotated, 2);
-        b = onnx_sliced(c, x, 3, 1, rotated, 2);
-    } else {
-        a = onnx_sliced(c, x, 3, 0, half, 1);
-        b = onnx_sliced(c, x, 3, half, rotated, 1);
-    }
-    berth_value_id parts[3] = {onnx_sub(c, onnx_mul(c, a, cosines), onnx_mul(c, b, sines)),
-                               onnx_add(c, onnx_mul(c, a, sines), onnx_mul(c, b, cosines)),
-                               BERTH_NONE};
-    if (interleaved) {
-        parts[0] = onnx_unsqueezed(c, parts[0], 4);
-        parts[1] = onnx_unsqueezed(c, parts[1], 4);
-        parts[0] = onnx_concatenated(c, parts, 2, 4);
+    berth_value_id parts[2] = {rotated < size ? onnx_sliced(c, x, 3, 0, rotated, 1) : x};
+    if (interleaved) {  // a and b are beside each other
+        parts[0] = onnx_reshaped(c, parts[0], (int64_t[]){0, 0, 0, rotated / 2, 2}, 5);
+        parts[0] =
+            turned(c, parts[0], onnx_unsqueezed(c, cosines, 4), onnx_unsqueezed(c, sines, 4), 4, 1);
         parts[0] = onnx_reshaped(c, parts[0], (int64_t[]){0, 0, 0, rotated}, 4);
-        parts[1] = BERTH_NONE;
+    } else {
+        parts[0] = turned(c, parts[0], cosines, sines, 3, rotated / 2);
     }
-    uint32_t count = interleaved ? 1 : 2;
-    if (rotated < size) parts[count++] = onnx_sliced(c, x, 3, rotated, size, 1);
-    return count > 1 ? onnx_concatenated(c, parts, count, 3) : parts[0];
+    if (rotated == size) return parts[0];
+    parts[1] = onnx_sliced(c, x, 3, rotated, size, 1);
+    return onnx_concatenated(c, parts, 2, 3);
 }
 
 berth_status onnx_build_rotary_embedding(onnx_call *call) {
@@ -179,7 +183,7 @@ berth_status onnx_build_rotary_embedding(onnx_call *call) {
         onnx_compose_want_rank(&c, tables[i], "a table of cosines or sines",
                                places == BERTH_NONE ? 3 : 2, places == BERTH_NONE ? 3 : 2);
         if (places != BERTH_NONE) tables[i] = onnx_picked(&c, tables[i], places, 0);
-        tables[i] = onnx_unsqueezed(&c, tables[i], 2);
+        tables[i] = onnx_unsqueezed(&c, tables[i], flat ? 2 : 1);  // of all heads
     }
     if (flat) {
         int64_t heads = onnx_call_int(call, "num_heads", 0);
@@ -188,15 +192,10 @@ berth_status onnx_build_rotary_embedding(onnx_call *call) {
             onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "a dimension of %lld in %lld heads",
                               (long long)all, (long long)heads);
         if (!c.status) x = onnx_reshaped(&c, x, (int64_t[]){0, 0, heads, all / heads}, 4);
-    } else {
-        x = onnx_transposed(&c, x, (int64_t[]){0, 2, 1, 3}, 4);
     }
     x = onnx_rotated(&c, x, tables[0], tables[1], onnx_call_int(call, "rotary_embedding_dim", 0),
                      onnx_call_int(call, "interleaved", 0) != 0);
-    if (flat)
-        x = onnx_reshaped(&c, x, (int64_t[]){0, 0, -1}, 3);
-    else
-        x = onnx_transposed(&c, x, (int64_t[]){0, 2, 1, 3}, 4);
+    if (flat) x = onnx_reshaped(&c, x, (int64_t[]){0, 0, -1}, 3);
     onnx_compose_output(&c, 0, x);
     return c.status;
 }

@@ -22,21 +22,18 @@ berth_status onnx_build_ms_rotary_embedding(onnx_call *call) {
             onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "a dimension of %lld in %lld heads",
                               (long long)all, (long long)heads);
         if (!c.status) x = onnx_reshaped(&c, x, (int64_t[]){0, 0, heads, all / heads}, 4);
-    } else {
-        x = onnx_transposed(&c, x, (int64_t[]){0, 2, 1, 3}, 4);
     }
+    berth_value_id length = onnx_extent_of(&c, x, flat ? 1 : 2);
     if (onnx_compose_want_rank(&c, places, "position_ids", 1, 2) == 1)  // of the first one
-        places = onnx_unsqueezed(
-            &c, onnx_add(&c, places, onnx_counting(&c, onnx_extent_of(&c, x, 1))), 0);
+        places = onnx_unsqueezed(&c, onnx_add(&c, places, onnx_counting(&c, length)), 0);
     berth_value_id tables[2];
     for (uint32_t i = 0; i < 2; ++i) {
         tables[i] = onnx_picked(&c, onnx_compose_input(&c, 2 + i), places, 0);
-        tables[i] = onnx_unsqueezed(&c, tables[i], 2);
+        tables[i] = onnx_unsqueezed(&c, tables[i], flat ? 2 : 1);  // of all heads
     }
     x = onnx_rotated(&c, x, tables[0], tables[1], rotated ? rotated : 2 * half,
                      onnx_call_int(call, "interleaved", 0) != 0);
-    x = flat ? onnx_reshaped(&c, x, (int64_t[]){0, 0, -1}, 3)
-             : onnx_transposed(&c, x, (int64_t[]){0, 2, 1, 3}, 4);
+    if (flat) x = onnx_reshaped(&c, x, (int64_t[]){0, 0, -1}, 3);
     onnx_compose_output(&c, 0, x);
     return c.status;
 }
@@ -207,12 +204,10 @@ static berth_value_id turned(onnx_compose *c, berth_value_id x, berth_value_id o
         berth_value_id table = onnx_compose_input(c, 7 + i);
         table = given == BERTH_NONE ? onnx_gathered(c, table, places, 0)
                                     : onnx_picked(c, table, places, 0);
-        tables[i] = onnx_unsqueezed(c, table, 2);
+        tables[i] = onnx_unsqueezed(c, table, 1);
     }
-    x = onnx_transposed(c, x, (int64_t[]){0, 2, 1, 3}, 4);
-    x = onnx_rotated(c, x, tables[0], tables[1], 2 * half,
-                     onnx_call_int(c->call, "rotary_interleaved", 0) != 0);
-    return onnx_transposed(c, x, (int64_t[]){0, 2, 1, 3}, 4);
+    return onnx_rotated(c, x, tables[0], tables[1], 2 * half,
+                        onnx_call_int(c->call, "rotary_interleaved", 0) != 0);
 }
 
 // The keys, the values and the past are one after the other: a past that is a buffer of a fixed
