@@ -109,7 +109,7 @@ static berth_status separate_axes(pass *p, berth_op_id id) {
 // Short windows that move along plain rows by a few elements: the compiler's vectors take such rows apart
 // (schedule/policy_cpu_window.c) in less time than copies into blocks and out of them take.
 static bool moves_along_rows(const berth_window *w) {
-    enum { most_terms = 32, most_step = 4, least_row = 8 };
+    enum { most_terms = 64, most_step = 4, least_row = 8 };
     int64_t terms = 1;
     for (int i = 0; i < w->spatial; ++i) terms *= w->kernel[i];
     int last = w->spatial - 1;

@@ -8,7 +8,7 @@
 //     ->  let a = w[0]; let b = z[0]; for j: y[i, j] = select(c[i, j], a, b)
 #include "compiler/schedule/policy_cpu.h"
 
-enum { most_sides = 8, most_choices = 3, most_depth = 64 };
+enum { most_sides = 8, most_choices = 3, most_depth = 64, least_iterations = 3 };
 
 typedef struct asker {
     berth_tfn *fn;
@@ -146,7 +146,9 @@ static berth_stmt innermost(void *user, berth_stmt id, const berth_nest *loops) 
     berth_stmt_node loop = p->fn->stmts.data[id];
     const berth_stmt_node store = p->fn->stmts.data[loop.body];
     if (loop.loop_kind == BERTH_LOOP_PARALLEL) loop.loop_kind = BERTH_LOOP_SERIAL;
-    if (store.kind != BERTH_STMT_STORE) return id;
+    int64_t extent = 0;
+    bool is_short = berth_tfn_const_value(p->fn, loop.value, &extent) && extent < least_iterations;
+    if (store.kind != BERTH_STMT_STORE || is_short) return id;
     berth_ranges all = berth_ranges_collect(p->fn);
     p->ranges = berth_ranges_with(p->fn, &all, loops);
     p->var = loop.var;

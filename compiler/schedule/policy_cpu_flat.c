@@ -138,141 +138,6 @@ void berth_cpu__fuse_inwards(berth_tfn *fn, berth_nest *nest, berth_ranges *rang
     }
 }
 
-enum { most_stores = 4 };  // of a body whose borders are taken apart
-
-// The stores that a body is made of; 0: it is something else, or more.
-static uint32_t stores_of(const berth_tfn *fn, berth_stmt body, berth_stmt *out) {
-    const berth_stmt_node *node = &fn->stmts.data[body];
-    *out = body;
-    if (node->kind == BERTH_STMT_STORE) return 1;
-    if (node->kind != BERTH_STMT_SEQ || node->count > most_stores) return 0;
-    for (uint32_t i = 0; i < node->count; ++i) {
-        out[i] = fn->lists.data[node->first + i];
-        if (fn->stmts.data[out[i]].kind != BERTH_STMT_STORE) return 0;
-    }
-    return node->count;
-}
-
-// The body with what the ranges decide decided.
-static berth_stmt simplify_stores(berth_tfn *fn, berth_stmt body, const berth_ranges *ranges) {
-    berth_stmt stores[most_stores];
-    uint32_t count = stores_of(fn, body, stores);
-    for (uint32_t i = 0; i < count; ++i) {
-        const berth_stmt_node node = fn->stmts.data[stores[i]];
-        berth_expr indices[BERTH_MAX_RANK];
-        memcpy(indices, berth_tfn_store_indices(fn, stores[i]),
-               node.index_count * sizeof(berth_expr));
-        berth_expr value = berth_tfn_simplify(fn, node.value, ranges);
-        stores[i] = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
-    }
-    return count == 1 ? stores[0] : berth_tfn_seq(fn, stores, count);
-}
-
-// A last loop of a few iterations, some of them padding (channels up to a whole block): a store for
-// each, so that the loop around it has one form in all of its iterations.
-static void unroll_padded(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges) {
-    berth_nest_loop last = nest->loops[nest->count - 1];
-    const berth_stmt_node node = fn->stmts.data[nest->body];
-    if (nest->count < 2 || last.extent > most_stores || node.kind != BERTH_STMT_STORE ||
-        !berth_cpu__used_in_conditions(fn, node.value, last.var, 0))
-        return;
-    berth_status status = berth_schedule_unroll(fn, nest, nest->count - 1);
-    if (status) {
-        berth_decisions_refuse(fn, status);
-        return;
-    }
-    nest->body = simplify_stores(fn, nest->body, ranges);
-}
-
-static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges, int depth);
-
-// One part of a loop with a border: its conditions decided where the part allows it. Where one is left (the
-// third of several tensors that are joined) it is taken apart again.
-static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges ranges, int depth) {
-    enum { most_depth = 8 };
-    ranges = berth_ranges_with(fn, &ranges, &part);
-    part.body = simplify_stores(fn, part.body, &ranges);
-    for (int i = 0; i < part.count; ++i) part.loops[i].kind = BERTH_LOOP_SERIAL;
-    if (depth < most_depth && peel_borders(fn, &part, &ranges, depth + 1))
-        return part.count ? berth_nest_emit(fn, &part) : part.body;
-    berth_cpu__fuse_inwards(fn, &part, &ranges);
-    part.loops[part.count - 1].kind = BERTH_LOOP_SIMD;
-    return berth_nest_emit(fn, &part);
-}
-
-// Padding: the innermost loop with a condition in three parts, so that the middle one has none. The
-// loops inside it go along. False when there is nothing to take apart.
-static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges, int depth) {
-    berth_stmt stores[most_stores];
-    uint32_t count = stores_of(fn, nest->body, stores);
-    int at = nest->count;
-    bool found = false;
-    while (count && at > 0 && !found) {
-        at--;
-        for (uint32_t i = 0; i < count; ++i) {
-            berth_expr value = fn->stmts.data[stores[i]].value;
-            found |= berth_cpu__used_in_conditions(fn, value, nest->loops[at].var, 0) ||
-                     berth_cpu__used_in_clamps(fn, value, nest->loops[at].var, 0);
-        }
-    }
-    if (!found) return false;
-    int64_t extent = nest->loops[at].extent;
-    int64_t low = 0;
-    int64_t high = extent - 1;
-    for (uint32_t i = 0; i < count; ++i) {
-        berth_expr value = fn->stmts.data[stores[i]].value;
-        berth_cpu__narrow(fn, ranges, value, nest->loops[at].var, &low, &high);
-        berth_cpu__narrow_indices(fn, ranges, value, nest->loops[at].var, &low, &high);
-    }
-    if ((low == 0 && high == extent - 1) || high - low < 8) return false;
-    berth_nest inner = {.body = nest->body};
-    for (int i = at; i < nest->count; ++i) inner.loops[inner.count++] = nest->loops[i];
-    berth_nest middle;
-    berth_nest last;
-    berth_status status = berth_schedule_peel(fn, &inner, 0, low, &middle);
-    if (!status) status = berth_schedule_peel(fn, &middle, 0, high - low + 1, &last);
-    if (status) {
-        berth_decisions_refuse(fn, status);
-        return false;
-    }
-    berth_stmt parts[3];
-    uint32_t part_count = 0;
-    if (low > 0) parts[part_count++] = border_part(fn, inner, *ranges, depth);
-    parts[part_count++] = border_part(fn, middle, *ranges, depth);
-    if (high < extent - 1) parts[part_count++] = border_part(fn, last, *ranges, depth);
-    nest->body = berth_tfn_seq(fn, parts, part_count);
-    nest->count = at;
-    return true;
-}
-
-// Loops from `last` outwards are serial as long as they make at most a chunk of work together. For many
-// sizes only short ones are, and one around these: which of the others would be depends on the size, and
-// groups of a few elements each take longer than their work.
-static void keep_chunks_serial(const berth_tfn *fn, berth_nest *nest, int last, int64_t inside,
-                               int64_t chunk) {
-    const int64_t most = fn->any_size && chunk > SHORT_ELEMENTS ? SHORT_ELEMENTS : chunk;
-    int i = last;
-    for (; i >= 0 && inside * nest->loops[i].extent <= most; --i) {
-        inside *= nest->loops[i].extent;
-        nest->loops[i].kind = BERTH_LOOP_SERIAL;
-    }
-    if (fn->any_size && i >= 0 && inside * nest->loops[i].extent <= chunk)
-        nest->loops[i].kind = BERTH_LOOP_SERIAL;
-}
-
-// Elements of work of a group. At least a register of the widest kind.
-static int64_t decide_chunk(berth_tfn *fn) {
-    enum { least_chunk = 16, most_chunk = 1 << 30 };
-    return berth_decide(fn, BERTH_DECISION_CHUNK, CHUNK_ELEMENTS, least_chunk, most_chunk,
-                        "elements of a group");
-}
-
-void berth_cpu__keep_chunks_serial(berth_tfn *fn, berth_nest *nest, int64_t inside) {
-    for (int i = 0; i < nest->count; ++i) nest->loops[i].kind = BERTH_LOOP_PARALLEL;
-    keep_chunks_serial(fn, nest, nest->count - 1, inside, decide_chunk(fn));
-    nest->loops[0].kind = BERTH_LOOP_PARALLEL;
-}
-
 bool berth_cpu__is_function(berth_unary op) {
     switch (op) {
     case BERTH_UNARY_EXP:
@@ -325,6 +190,19 @@ static uint32_t vector_row(berth_tfn *fn, berth_nest row, int64_t lanes, berth_s
     return n;
 }
 
+// The last loop of a nest in vectors, which becomes its body. False: there is no such form.
+static bool vector_rows(berth_tfn *fn, berth_nest *nest, int64_t lanes) {
+    enum { most_parts = 8 };
+    berth_stmt items[most_parts];
+    berth_nest row = {.loops = {nest->loops[nest->count - 1]}, .count = 1, .body = nest->body};
+    row.loops[0].kind = BERTH_LOOP_SERIAL;
+    uint32_t count = vector_row(fn, row, lanes, items);
+    if (count == 0) return false;
+    nest->body = count == 1 ? items[0] : berth_tfn_seq(fn, items, count);
+    nest->count--;
+    return true;
+}
+
 // Whether the last loop goes through all memory by one or two elements: what lies further apart is put together one by
 // one.
 static bool goes_along_rows(berth_tfn *fn, const berth_nest *nest) {
@@ -342,21 +220,153 @@ static bool goes_along_rows(berth_tfn *fn, const berth_nest *nest) {
     return true;
 }
 
-// Rows of which each is less than a chunk, in vectors. 0: there is no such form.
-static berth_stmt vector_rows(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
-    enum { most_parts = 8 };
-    berth_stmt items[most_parts];
-    int64_t elements = decide_chunk(fn);
-    berth_nest row = {.loops = {nest.loops[nest.count - 1]}, .count = 1, .body = nest.body};
-    row.loops[0].kind = BERTH_LOOP_SERIAL;
-    uint32_t count = vector_row(fn, row, facts->lanes, items);
-    if (count == 0) return 0;
-    nest.body = count == 1 ? items[0] : berth_tfn_seq(fn, items, count);
-    nest.count--;
-    for (int i = 0; i < nest.count; ++i) nest.loops[i].kind = BERTH_LOOP_PARALLEL;
-    keep_chunks_serial(fn, &nest, nest.count - 1, row.loops[0].extent, elements);
-    nest.loops[0].kind = BERTH_LOOP_PARALLEL;
-    return berth_nest_emit(fn, &nest);
+// Whether vectors of what the last loop computes are better than what the C compiler makes of it.
+static bool takes_vectors(berth_tfn *fn, const berth_nest *nest) {
+    const berth_stmt_node store = fn->stmts.data[nest->body];
+    return store.kind == BERTH_STMT_STORE && !fn->any_size &&
+           nest->loops[nest->count - 1].extent <= CHUNK_ELEMENTS &&
+           !berth_tfn_only_moves(fn, fn->bufs.data[store.buf].dtype, store.value) &&
+           berth_cpu__has_vector_functions(fn, store.value, 0) && goes_along_rows(fn, nest);
+}
+
+enum { most_stores = 4 };  // of a body whose borders are taken apart
+
+// The stores that a body is made of; 0: it is something else, or more.
+static uint32_t stores_of(const berth_tfn *fn, berth_stmt body, berth_stmt *out) {
+    const berth_stmt_node *node = &fn->stmts.data[body];
+    *out = body;
+    if (node->kind == BERTH_STMT_STORE) return 1;
+    if (node->kind != BERTH_STMT_SEQ || node->count > most_stores) return 0;
+    for (uint32_t i = 0; i < node->count; ++i) {
+        out[i] = fn->lists.data[node->first + i];
+        if (fn->stmts.data[out[i]].kind != BERTH_STMT_STORE) return 0;
+    }
+    return node->count;
+}
+
+// The body with what the ranges decide decided.
+static berth_stmt simplify_stores(berth_tfn *fn, berth_stmt body, const berth_ranges *ranges) {
+    berth_stmt stores[most_stores];
+    uint32_t count = stores_of(fn, body, stores);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_stmt_node node = fn->stmts.data[stores[i]];
+        berth_expr indices[BERTH_MAX_RANK];
+        memcpy(indices, berth_tfn_store_indices(fn, stores[i]),
+               node.index_count * sizeof(berth_expr));
+        berth_expr value = berth_tfn_simplify(fn, node.value, ranges);
+        stores[i] = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+    }
+    return count == 1 ? stores[0] : berth_tfn_seq(fn, stores, count);
+}
+
+// A last loop of a few iterations, some of them padding (channels up to a whole block): a store for
+// each, so that the loop around it has one form in all of its iterations.
+static void unroll_padded(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges) {
+    berth_nest_loop last = nest->loops[nest->count - 1];
+    const berth_stmt_node node = fn->stmts.data[nest->body];
+    if (nest->count < 2 || last.extent > most_stores || node.kind != BERTH_STMT_STORE ||
+        !berth_cpu__used_in_conditions(fn, node.value, last.var, 0))
+        return;
+    berth_status status = berth_schedule_unroll(fn, nest, nest->count - 1);
+    if (status) {
+        berth_decisions_refuse(fn, status);
+        return;
+    }
+    nest->body = simplify_stores(fn, nest->body, ranges);
+}
+
+static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges, int64_t lanes,
+                         int depth);
+
+// One part of a loop with a border: its conditions decided where the part allows it. Where one is left (the
+// third of several tensors that are joined) it is taken apart again.
+static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges ranges, int64_t lanes,
+                              int depth) {
+    enum { most_depth = 8 };
+    ranges = berth_ranges_with(fn, &ranges, &part);
+    part.body = simplify_stores(fn, part.body, &ranges);
+    for (int i = 0; i < part.count; ++i) part.loops[i].kind = BERTH_LOOP_SERIAL;
+    if (depth < most_depth && peel_borders(fn, &part, &ranges, lanes, depth + 1))
+        return part.count ? berth_nest_emit(fn, &part) : part.body;
+    berth_cpu__fuse_inwards(fn, &part, &ranges);
+    if (takes_vectors(fn, &part) && vector_rows(fn, &part, lanes))
+        return part.count ? berth_nest_emit(fn, &part) : part.body;
+    part.loops[part.count - 1].kind = BERTH_LOOP_SIMD;
+    return berth_nest_emit(fn, &part);
+}
+
+// Padding: the innermost loop with a condition in three parts, so that the middle one has none. The
+// loops inside it go along. False when there is nothing to take apart.
+static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ranges, int64_t lanes,
+                         int depth) {
+    berth_stmt stores[most_stores];
+    uint32_t count = stores_of(fn, nest->body, stores);
+    int at = nest->count;
+    bool found = false;
+    while (count && at > 0 && !found) {
+        at--;
+        for (uint32_t i = 0; i < count; ++i) {
+            berth_expr value = fn->stmts.data[stores[i]].value;
+            found |= berth_cpu__used_in_conditions(fn, value, nest->loops[at].var, 0) ||
+                     berth_cpu__used_in_clamps(fn, value, nest->loops[at].var, 0);
+        }
+    }
+    if (!found) return false;
+    int64_t extent = nest->loops[at].extent;
+    int64_t low = 0;
+    int64_t high = extent - 1;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_expr value = fn->stmts.data[stores[i]].value;
+        berth_cpu__narrow(fn, ranges, value, nest->loops[at].var, &low, &high);
+        berth_cpu__narrow_indices(fn, ranges, value, nest->loops[at].var, &low, &high);
+    }
+    if ((low == 0 && high == extent - 1) || high - low < 8) return false;
+    berth_nest inner = {.body = nest->body};
+    for (int i = at; i < nest->count; ++i) inner.loops[inner.count++] = nest->loops[i];
+    berth_nest middle;
+    berth_nest last;
+    berth_status status = berth_schedule_peel(fn, &inner, 0, low, &middle);
+    if (!status) status = berth_schedule_peel(fn, &middle, 0, high - low + 1, &last);
+    if (status) {
+        berth_decisions_refuse(fn, status);
+        return false;
+    }
+    berth_stmt parts[3];
+    uint32_t part_count = 0;
+    if (low > 0) parts[part_count++] = border_part(fn, inner, *ranges, lanes, depth);
+    parts[part_count++] = border_part(fn, middle, *ranges, lanes, depth);
+    if (high < extent - 1) parts[part_count++] = border_part(fn, last, *ranges, lanes, depth);
+    nest->body = berth_tfn_seq(fn, parts, part_count);
+    nest->count = at;
+    return true;
+}
+
+// Loops from `last` outwards are serial as long as they make at most a chunk of work together. For many
+// sizes only short ones are, and one around these: which of the others would be depends on the size, and
+// groups of a few elements each take longer than their work.
+static void keep_chunks_serial(const berth_tfn *fn, berth_nest *nest, int last, int64_t inside,
+                               int64_t chunk) {
+    const int64_t most = fn->any_size && chunk > SHORT_ELEMENTS ? SHORT_ELEMENTS : chunk;
+    int i = last;
+    for (; i >= 0 && inside * nest->loops[i].extent <= most; --i) {
+        inside *= nest->loops[i].extent;
+        nest->loops[i].kind = BERTH_LOOP_SERIAL;
+    }
+    if (fn->any_size && i >= 0 && inside * nest->loops[i].extent <= chunk)
+        nest->loops[i].kind = BERTH_LOOP_SERIAL;
+}
+
+// Elements of work of a group. At least a register of the widest kind.
+static int64_t decide_chunk(berth_tfn *fn) {
+    enum { least_chunk = 16, most_chunk = 1 << 30 };
+    return berth_decide(fn, BERTH_DECISION_CHUNK, CHUNK_ELEMENTS, least_chunk, most_chunk,
+                        "elements of a group");
+}
+
+void berth_cpu__keep_chunks_serial(berth_tfn *fn, berth_nest *nest, int64_t inside) {
+    for (int i = 0; i < nest->count; ++i) nest->loops[i].kind = BERTH_LOOP_PARALLEL;
+    keep_chunks_serial(fn, nest, nest->count - 1, inside, decide_chunk(fn));
+    nest->loops[0].kind = BERTH_LOOP_PARALLEL;
 }
 
 // The last loop in vectors, as many to a group as a chunk has, and a nest for what is left of it.
@@ -370,9 +380,14 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
         berth_tfn_only_moves(fn, fn->bufs.data[store.buf].dtype, store.value) ||
         !berth_cpu__has_vector_functions(fn, store.value, 0))
         return 0;
-    if (last > 0 && !fn->any_size && nest.loops[last].extent <= CHUNK_ELEMENTS &&
-        nest.loops[last].extent % lanes && goes_along_rows(fn, &nest))
-        return vector_rows(fn, nest, facts);
+    if (last > 0 && takes_vectors(fn, &nest) && nest.loops[last].extent % lanes) {
+        int64_t row = nest.loops[last].extent;
+        if (!vector_rows(fn, &nest, lanes)) return 0;
+        for (int i = 0; i < last; ++i) nest.loops[i].kind = BERTH_LOOP_PARALLEL;
+        keep_chunks_serial(fn, &nest, last - 1, row, decide_chunk(fn));
+        nest.loops[0].kind = BERTH_LOOP_PARALLEL;
+        return berth_nest_emit(fn, &nest);
+    }
     if (vectors == 0) return 0;
     berth_nest rest = {0};
     berth_status status = BERTH_OK;
@@ -418,7 +433,7 @@ static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_f
         total *= nest.loops[i].extent;
     }
     unroll_padded(fn, &nest, &ranges);
-    if (peel_borders(fn, &nest, &ranges, 0)) {
+    if (peel_borders(fn, &nest, &ranges, facts->lanes, 0)) {
         int64_t inside = total;
         for (int i = 0; i < nest.count; ++i) inside /= nest.loops[i].extent;
         keep_chunks_serial(fn, &nest, nest.count - 1, inside, decide_chunk(fn));
@@ -472,8 +487,7 @@ static void split_periods(berth_tfn *fn, berth_nest *nest, const berth_cpu_facts
     int last = nest->count - 1;
     if (store.kind != BERTH_STMT_STORE || nest->count == BERTH_NEST_MAX_LOOPS) return;
     int64_t extent = nest->loops[last].extent;
-    int64_t least =
-        fn->any_size ? facts->lanes : 2;  // for many sizes, forms that most of them have
+    int64_t least = fn->any_size ? facts->lanes : 2;  // for many sizes, forms that most of them have
     int64_t period = find_period(fn, store.value, nest->loops[last].var, least, 0);
     if (period == 0 || extent <= period || extent % period) return;
     berth_status status = berth_schedule_split(fn, nest, last, period);

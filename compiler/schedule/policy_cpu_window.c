@@ -9,7 +9,7 @@
 #include "compiler/schedule/policy_cpu.h"
 
 enum {
-    most_terms = 32,  // the C compiler's time grows with them
+    most_terms = 64,  // the C compiler's time grows with them
     most_step =
         4,  // elements from one result's term to the next one's: compilers take these apart in registers
     least_results = 8  // beside each other

@@ -122,7 +122,7 @@ Test(window, moves_by_several_elements) {
 }
 
 Test(window, stays_where_there_is_no_gain) {
-    expect(&(window){"f32", "0:f32", false, 20, 64, 6, 2, 0}, false);  // 36 terms
+    expect(&(window){"f32", "0:f32", false, 20, 64, 9, 2, 0}, false);  // 81 terms
     expect(&(window){"f32", "0:f32", false, 20, 64, 5, 5, 0}, false);  // too far apart
     expect(&(window){"f32", "0:f32", false, 20, 15, 3, 2, 0}, false);  // 7 results
     expect(&(window){"f32", "0:f32", false, 20, 64, 3, 1, 0}, false);  // in vectors as they are
