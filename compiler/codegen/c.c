@@ -10,6 +10,8 @@
 #include "compiler/compile.h"
 #include "compiler/toolchain/toolchain.h"
 
+#define BEGIN_TILES "berth_tiles_begin();"  // in front of what uses a matrix unit
+
 static bool is_output(const berth_tfn *fn, berth_buf buf) {
     const berth_buf_info *info = &fn->bufs.data[buf];
     return info->scope != BERTH_SCOPE_PARAM || info->role != BERTH_ROLE_IN;
@@ -70,7 +72,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     }
     const bool on = counts_on(p, grid_count);
     if (on) declare_grid(p, grid, grid_count, "", "begin");
-    if (berth_c_uses_unit(p->fn, p->nest)) berth_c_line(p, "berth_tiles_begin();");
+    if (berth_c_uses_unit(p->fn, p->nest)) berth_c_line(p, BEGIN_TILES);
     berth_c_line(p, "for (int64_t group = begin; group < end; ++group) {");
     p->depth = 2;
     if (!on) declare_grid(p, grid, grid_count, "const ", "group");
@@ -348,8 +350,10 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
         berth_arena_new_array(job->arena, berth_toolchain_unit, job->count);
     berth_strbuf preamble = berth_strbuf_make(job->arena);
     berth_c_preamble(&preamble);
+    bool matrix_unit = job->foreign;
     for (uint32_t i = 0; i < job->count; ++i) {
         const berth_codegen_result *code = job->units[i].code;
+        matrix_unit |= strstr(code->source, BEGIN_TILES) != NULL;
         sources[i] = (berth_toolchain_unit){.label = job->units[i].label,
                                             .source = code->source,
                                             .objects = code->objects,
@@ -360,9 +364,10 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
     }
     berth_toolchain_image image;
     BERTH_TRY(berth_toolchain_compile(&toolchain, job->arena, sources, job->count, &image));
-    *out_bytes = (berth_codegen_bytes){.data = image.data,
-                                       .size_bytes = image.size_bytes,
-                                       .options = berth_toolchain_needs(job->target, job->arena)};
+    *out_bytes = (berth_codegen_bytes){
+        .data = image.data,
+        .size_bytes = image.size_bytes,
+        .options = berth_toolchain_needs(job->target, matrix_unit, job->arena)};
     return BERTH_OK;
 }
 

@@ -68,14 +68,17 @@ const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena
     return berth_strbuf_text(&text);
 }
 
-const char *berth_toolchain_needs(const berth_target *target, berth_arena *arena) {
+const char *berth_toolchain_needs(const berth_target *target, bool matrix_unit,
+                                  berth_arena *arena) {
     static const char *const arm_features[] = {"dotprod", "fp16"};
     berth_strbuf text = berth_strbuf_make(arena);
     berth_strbuf_add(&text, *target->arch ? target->arch : host_arch());
     if (strcmp(target->arch, "x86_64") == 0)
-        for (size_t i = 0; i < sizeof(x86_features) / sizeof(x86_features[0]); ++i)
-            if (i >= x86_first_fact && berth_target_has_feature(target, x86_features[i][0]))
+        for (size_t i = x86_first_fact; i < sizeof(x86_features) / sizeof(x86_features[0]); ++i) {
+            bool of_unit = strncmp(x86_features[i][0], "amx-", 4) == 0;
+            if (berth_target_has_feature(target, x86_features[i][0]) && (matrix_unit || !of_unit))
                 berth_strbuf_addf(&text, " %s", x86_features[i][0]);
+        }
     for (size_t i = 0; i < 2 && strcmp(target->arch, "aarch64") == 0; ++i)
         if (berth_target_has_feature(target, arm_features[i]))
             berth_strbuf_addf(&text, " %s", arm_features[i]);

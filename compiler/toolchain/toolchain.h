@@ -87,8 +87,9 @@ berth_toolchain_options berth_codegen_toolchain(const struct berth_compile_optio
                                                 const berth_target *target);
 
 // What code compiled with these flags needs of a processor: its architecture and features by the
-// target's names, separated by spaces ("x86_64 avx2 fma").
-const char *berth_toolchain_needs(const berth_target *target, berth_arena *arena);
+// target's names, separated by spaces ("x86_64 avx2 fma"). Compilers use the matrix unit (amx-*) only where they are told
+// to: `matrix_unit` says whether the code does.
+const char *berth_toolchain_needs(const berth_target *target, bool matrix_unit, berth_arena *arena);
 
 // Flags for a target, as one text ("-O3 -mavx2 ..."): part of the cache key, shown by reports.
 const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compiler/compile.h"
 #include "tests/schedule/support.h"
 
 #define WITHOUT "cpu -vector_bits=512 -features=avx2,avx512f,avx512bw,avx512vl,avx512vnni,fma"
@@ -92,6 +93,29 @@ Test(unit_tiles, under_the_interpreter) {
             expect_sums(&c, p, with ? "interpreted with the unit" : "interpreted without");
             support_case_destroy(&c);
         }
+    }
+}
+
+// A program asks for the unit where its kernels use it, and not because its target has it.
+Test(unit_tiles, needs_of_an_image) {
+    for (int i = 0; i < product_count; ++i) {
+        bench_case c = build(&products[i]);
+        const berth_target *target = support_target(c.arena, WITH);
+        berth_codegen_result code;
+        berth_codegen_bytes image;
+        cr_assert_null(berth_schedule_apply(c.fn, target));
+        cr_assert_null(berth_codegen_c.print(c.fn, NULL, "k", c.arena, &code));
+        berth_compile_options options = {0};
+        berth_codegen_unit unit = {.label = "test", .code = &code};
+        berth_codegen_job job = {
+            .target = target, .units = &unit, .count = 1, .options = &options, .arena = c.arena};
+        berth_status status = berth_codegen_c.finish(&job, &image);
+        cr_assert(!status, "%s", berth_status_message(status));
+        cr_expect_eq(strstr(image.options, " amx-") != NULL, products[i].sums > 0,
+                     "%d x %d x %d needs %s", products[i].rows, products[i].terms,
+                     products[i].columns, image.options);
+        cr_expect(strstr(image.options, " avx512vnni"), "%s", image.options);
+        support_case_destroy(&c);
     }
 }
 
