@@ -157,6 +157,22 @@ static bool rows_are_better(const pass *p, berth_op_id id, const convolution *v,
            ends_plain(p, graph_of(p)->ops.data[id].outputs[0]);
 }
 
+// Whether a convolution of single elements is a product of plain matrices, whose rows are all of the space: blocks
+// would be made for it alone, and taken apart behind it.
+static bool is_plain_product(const pass *p, berth_op_id id, const convolution *v, int64_t now) {
+    const berth_target *target = berth_layout__target(p, id);
+    int64_t points = 1;
+    for (int i = 0; i < v->w.spatial; ++i) {
+        if (v->w.kernel[i] != 1 || v->w.strides[i] != 1 || v->w.pads_begin[i] != 0 ||
+            v->w.output[i] != v->w.input[i])
+            return false;
+        points *= v->w.output[i];
+    }
+    return !now && v->w.group == 1 && points >= 2 * WEIGHT_BLOCK && target &&
+           berth_device_kind_is_host(target->kind) &&
+           ends_plain(p, graph_of(p)->ops.data[id].outputs[0]);
+}
+
 // Whether whole blocks of channels, the last of them padded, are little more than the channels.
 static bool nearly_fill(int64_t channels) {
     int64_t rest = (BLOCK - channels % BLOCK) % BLOCK;
@@ -169,7 +185,7 @@ static bool choose_blocks(const pass *p, berth_op_id id, const convolution *v, i
     int64_t inputs = v->group_inputs;
     int64_t outputs = v->group_outputs * v->w.group;
     bool whole = inputs % BLOCK == 0;
-    if (rows_are_better(p, id, v, now)) return false;
+    if (rows_are_better(p, id, v, now) || is_plain_product(p, id, v, now)) return false;
     *out = (conv_blocks){.output = berth_layout__block_for(p, id, v->group_outputs)};
     if (v->w.group == 1 && outputs >= MANY_CHANNELS && out->output < berth_layout__lanes(p, id) &&
         ends_blocked(p, graph_of(p)->ops.data[id].outputs[0]))

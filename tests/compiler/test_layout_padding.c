@@ -155,6 +155,45 @@ Test(layout_padding, strided_windows_stay_in_rows) {
     }
 }
 
+// A convolution of single elements between plain values is a product of plain matrices; others have blocks.
+Test(layout_padding, products_of_plain_rows) {
+    const struct {
+        int64_t channels, kernel, stride;
+        bool plain;
+    } cases[] = {{16, 1, 1, true}, {19, 1, 1, true}, {16, 1, 2, false}, {16, 3, 1, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        window w = {"single elements",
+                    BERTH_OP_CONV,
+                    cases[i].channels,
+                    1,
+                    cases[i].kernel,
+                    cases[i].stride,
+                    0,
+                    1,
+                    0,
+                    0};
+        fixture plain = build(&w), f = build(&w);
+        berth_multi_target *target = NULL;
+        assert_ok(berth_target_parse(f.arena, "cpu -vector_bits=256", NULL, &target));
+        berth_compile_options options = {
+            .target = target, .stop_after = "layout", .no_winograd = true, .verify = true};
+        berth_compile_result result;
+        assert_ok(berth_compile(f.module, &options, &result));
+        cr_expect_eq(count(&f, BERTH_OP_RELAYOUT) == 0, cases[i].plain,
+                     "%lld channels, %lld by %lld", (long long)cases[i].channels,
+                     (long long)cases[i].kernel, (long long)cases[i].stride);
+        if (cases[i].plain) {
+            berth_tensor wanted, got;
+            assert_ok(berth_eval_function(plain.module, plain.main, &plain.image, 1, &wanted, 1,
+                                          plain.arena));
+            assert_ok(berth_eval_function(f.module, f.main, &f.image, 1, &got, 1, f.arena));
+            expect_same(&got, &wanted, w.what);
+        }
+        berth_arena_destroy(f.arena);
+        berth_arena_destroy(plain.arena);
+    }
+}
+
 // A (transposed) convolution of `channels` rows to `outputs`, up to a pass. One output of a transposed
 // one only.
 static fixture of_rows(berth_op_kind kind, int64_t channels, int64_t length, int64_t outputs,
