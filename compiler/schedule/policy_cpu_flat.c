@@ -487,7 +487,8 @@ static void split_periods(berth_tfn *fn, berth_nest *nest, const berth_cpu_facts
     int last = nest->count - 1;
     if (store.kind != BERTH_STMT_STORE || nest->count == BERTH_NEST_MAX_LOOPS) return;
     int64_t extent = nest->loops[last].extent;
-    int64_t least = fn->any_size ? facts->lanes : 2;  // for many sizes, forms that most of them have
+    int64_t least =
+        fn->any_size ? facts->lanes : 2;  // for many sizes, forms that most of them have
     int64_t period = find_period(fn, store.value, nest->loops[last].var, least, 0);
     if (period == 0 || extent <= period || extent % period) return;
     berth_status status = berth_schedule_split(fn, nest, last, period);
