@@ -359,7 +359,10 @@ static void *ask_and_look(void *user, void *pointer, size_t old_size_bytes, size
     berth_pool_facts facts;
     if (system->pool) berth_pool_get_facts(system->pool, &facts);
     *(new_size_bytes ? &system->asked_count : &system->given_count) += 1;
-    return berth_resize(berth_allocator_system(), pointer, old_size_bytes, new_size_bytes);
+    if (new_size_bytes)
+        return berth_resize(berth_allocator_system(), pointer, old_size_bytes, new_size_bytes);
+    berth_free(berth_allocator_system(), pointer, old_size_bytes);
+    return NULL;
 }
 
 Test(pool, the_system_is_asked_without_the_lock, .timeout = 60) {
