@@ -3,26 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/placement.h"
+#include "planner/placement_facts.h"
 
 static const double ns_per_ms = 1e6;
-
-typedef struct facts {
-    berth_placement *placement;
-    const berth_planner_state *state;
-    const berth_planner_function *f;
-    const berth_multi_target *target;
-    berth_arena *arena;
-    double *function_ms;  // [functions * devices] of called graph functions; NULL = none is called
-    double **time;        // [devices][nodes] before identical devices are one kind
-    double **transfer;    // [devices][nodes]
-    double **memory_ms;   // [devices][nodes] of the bandwidth of a memory that others share
-    const char **bus;     // [devices] of the way to host memory; "" = none
-    double *sizes;        // of values, ascending, each once
-    double *link_ms;      // [devices * devices] straight from one to the other; INFINITY = not
-    double *link_ms_per_byte;
-    const char **link_bus;  // [devices * devices] of that way; "" = none
-} facts;
 
 uint32_t berth_planner__placement_class(const berth_planner_state *state,
                                         const berth_placement_node *node) {
@@ -46,7 +29,8 @@ static bool takes_no_time(const berth_op *op) {
             op->kind != BERTH_OP_CALL_VALUE);
 }
 
-static double op_ms(const facts *c, berth_func_id function, berth_op_id id, uint32_t device) {
+static double op_ms(const berth_planner__facts *c, berth_func_id function, berth_op_id id,
+                    uint32_t device) {
     const berth_cost_model *cost = &c->state->options->cost;
     const berth_op *op = &c->state->functions[function].graph->ops.data[id];
     if (takes_no_time(op)) return 0;
@@ -60,14 +44,14 @@ static double op_ms(const facts *c, berth_func_id function, berth_op_id id, uint
     return ns >= 0 && ns / ns_per_ms <= BERTH_PLACE_FIGURE_LIMIT ? ns / ns_per_ms : 0;
 }
 
-static bool calls_functions(const facts *c) {
+static bool calls_functions(const berth_planner__facts *c) {
     for (uint32_t k = 0; k < c->f->order_count; ++k)
         if (c->f->graph->ops.data[c->f->order[k]].kind == BERTH_OP_CALL) return true;
     return false;
 }
 
 // Sums over the operations of every function, to a limited depth of calls.
-static void time_functions(facts *c) {
+static void time_functions(berth_planner__facts *c) {
     enum { depth = 4 };
     uint32_t functions = c->state->module->functions.count, devices = c->target->device_count;
     if (!calls_functions(c)) return;
@@ -84,17 +68,18 @@ static void time_functions(facts *c) {
     }
 }
 
-static bool is_computation(const facts *c, const berth_placement_node *node) {
+static bool is_computation(const berth_planner__facts *c, const berth_placement_node *node) {
     return node->sort == BERTH_PLACEMENT_OP && !takes_no_time(&c->f->graph->ops.data[node->index]);
 }
 
 // Devices of the target that agree with what is known of a class: all of a kind, perhaps.
-static berth_bits agreeing(const facts *c, uint32_t class) {
+static berth_bits agreeing(const berth_planner__facts *c, uint32_t class) {
     return berth_constraints_agreeing(c->state->constraints,
                                       berth_constraints_device(c->state->constraints, class));
 }
 
-static double node_ms(const facts *c, const berth_placement_node *node, uint32_t device) {
+static double node_ms(const berth_planner__facts *c, const berth_placement_node *node,
+                      uint32_t device) {
     uint32_t class = berth_planner__placement_class(c->state, node);
     berth_bits agree = class == BERTH_NONE ? c->state->constraints->all : agreeing(c, class);
     bool pinned = berth_bits_is_single(agree);
@@ -116,7 +101,7 @@ static int compare_bytes(const void *left, const void *right) {
 }
 
 // The sizes of all values, ascending, each once.
-static uint32_t list_sizes(facts *c, uint32_t *size_of) {
+static uint32_t list_sizes(berth_planner__facts *c, uint32_t *size_of) {
     uint32_t nodes = c->placement->problem.node_count, count = 0;
     c->sizes = berth_arena_new_array(c->arena, double, nodes + 1);
     for (uint32_t v = 0; v < nodes; ++v) c->sizes[v] = c->placement->nodes[v].bytes;
@@ -133,7 +118,7 @@ static uint32_t list_sizes(facts *c, uint32_t *size_of) {
 
 // Nothing is copied between devices of one memory, but the one waits for the other: what the cost model
 // says of it, if anything. The host's own work begins where the other's ended.
-static double hand_over_ms(const facts *c, double bytes, uint32_t device) {
+static double hand_over_ms(const berth_planner__facts *c, double bytes, uint32_t device) {
     const berth_cost_model *cost = &c->state->options->cost;
     uint32_t host = c->target->host;
     double there_ns = 0, back_ns = 0;
@@ -146,8 +131,8 @@ static double hand_over_ms(const facts *c, double bytes, uint32_t device) {
 
 // Between the device's own memory and the host's: the mean of both directions, which the solver does
 // not tell apart.
-static double transfer_ms(const facts *c, const berth_target_routes *from_host, double bytes,
-                          uint32_t device) {
+static double transfer_ms(const berth_planner__facts *c, const berth_target_routes *from_host,
+                          double bytes, uint32_t device) {
     uint32_t host = c->target->host;
     double there_ns = 0, back_ns = 0;
     if (berth_multi_target_share_memory(c->target, device, host, NULL))
@@ -159,7 +144,7 @@ static double transfer_ms(const facts *c, const berth_target_routes *from_host, 
 }
 
 // Per node: whether it computes a value that another one that computes needs.
-static const bool *find_inner(const facts *c) {
+static const bool *find_inner(const berth_planner__facts *c) {
     const berth_place_problem *problem = &c->placement->problem;
     const berth_placement_node *nodes = c->placement->nodes;
     bool *inner = berth_arena_new_array(c->arena, bool, problem->node_count + 1);
@@ -171,7 +156,7 @@ static const bool *find_inner(const facts *c) {
     return inner;
 }
 
-static double between_kernels_ms(const facts *c, uint32_t device) {
+static double between_kernels_ms(const berth_planner__facts *c, uint32_t device) {
     const berth_cost_model *cost = &c->state->options->cost;
     uint32_t host = c->target->host;
     if (device == host || !cost->between_kernels_ns ||
@@ -182,7 +167,7 @@ static double between_kernels_ms(const facts *c, uint32_t device) {
            2 / ns_per_ms;
 }
 
-static void fill_transfers(facts *c) {
+static void fill_transfers(berth_planner__facts *c) {
     const bool *inner = find_inner(c);
     uint32_t nodes = c->placement->problem.node_count, devices = c->target->device_count;
     uint32_t *size_of = berth_arena_new_array(c->arena, uint32_t, nodes + 1);
@@ -205,7 +190,7 @@ static void fill_transfers(facts *c) {
 }
 
 // Whether another device that computes works in the same memory, with something of its own.
-static bool shares_memory(const facts *c, uint32_t device) {
+static bool shares_memory(const berth_planner__facts *c, uint32_t device) {
     const berth_target_device *devices = c->target->devices;
     uint32_t own = berth_multi_target_resource_of(c->target, device);
     for (uint32_t d = 0; d < c->target->device_count; ++d)
@@ -217,7 +202,7 @@ static bool shares_memory(const facts *c, uint32_t device) {
 
 // Whether something else wants bandwidth of the device's memory: a device, or, of the host's memory,
 // copies from and to others.
-static bool memory_is_wanted(const facts *c, uint32_t device) {
+bool berth_planner__memory_is_wanted(const berth_planner__facts *c, uint32_t device) {
     const berth_target_device *devices = c->target->devices;
     uint32_t host_memory = devices[c->target->host].own_memory;
     bool wanted = shares_memory(c, device);
@@ -228,7 +213,7 @@ static bool memory_is_wanted(const facts *c, uint32_t device) {
 }
 
 // What a node takes of its memory's bandwidth; 0 where nobody else wants any.
-static double node_memory_ms(const facts *c, uint32_t node, uint32_t device) {
+static double node_memory_ms(const berth_planner__facts *c, uint32_t node, uint32_t device) {
     const berth_cost_model *cost = &c->state->options->cost;
     const berth_placement_node *of = &c->placement->nodes[node];
     double most_ms = c->time[device][node];
@@ -237,7 +222,7 @@ static double node_memory_ms(const facts *c, uint32_t node, uint32_t device) {
     return fmin(fmax(ns, 0) / ns_per_ms, most_ms);
 }
 
-static void fill_columns(facts *c) {
+static void fill_columns(berth_planner__facts *c) {
     uint32_t nodes = c->placement->problem.node_count, devices = c->target->device_count;
     c->memory_ms = berth_arena_new_array(c->arena, double *, devices);
     c->time = berth_arena_new_array(c->arena, double *, devices);
@@ -246,7 +231,7 @@ static void fill_columns(facts *c) {
         c->time[d] = berth_arena_new_array(c->arena, double, nodes);
         c->transfer[d] = berth_arena_new_array(c->arena, double, nodes);
         c->memory_ms[d] = berth_arena_new_array(c->arena, double, nodes);
-        bool wanted = memory_is_wanted(c, d);
+        bool wanted = berth_planner__memory_is_wanted(c, d);
         for (uint32_t v = 0; v < nodes; ++v) {
             const berth_placement_node *node = &c->placement->nodes[v];
             c->time[d][v] = node_ms(c, node, d);
@@ -260,8 +245,9 @@ static void fill_columns(facts *c) {
 
 // What a copy takes that does not go through the host's memory, as a line over its bytes: the
 // cheapest route for a value of usual size.
-static void measure_link(const facts *c, const berth_target_routes *from_a, uint32_t a, uint32_t b,
-                         double *out_ms, double *out_ms_per_byte, const char **out_bus) {
+static void measure_link(const berth_planner__facts *c, const berth_target_routes *from_a,
+                         uint32_t a, uint32_t b, double *out_ms, double *out_ms_per_byte,
+                         const char **out_bus) {
     const berth_target_device *devices = c->target->devices;
     uint32_t host_memory = devices[c->target->host].own_memory;
     berth_target_route route = {0};
@@ -288,7 +274,7 @@ static void measure_link(const facts *c, const berth_target_routes *from_a, uint
     *out_ms_per_byte = ns_per_byte / ns_per_ms;
 }
 
-static void fill_links(facts *c) {
+static void fill_links(berth_planner__facts *c) {
     static const uint64_t usual_bytes = 1 << 20;
     uint32_t devices = c->target->device_count;
     c->link_ms = berth_arena_new_array(c->arena, double, (size_t)devices *devices);
@@ -306,7 +292,7 @@ static void fill_links(facts *c) {
 }
 
 // The bus that transfers between host memory and a device take turns on.
-static void find_buses(facts *c) {
+static void find_buses(berth_planner__facts *c) {
     static const uint64_t usual_bytes = 1 << 20;
     const berth_target_device *devices = c->target->devices;
     berth_arena *scratch = berth_arena_create_child(c->arena);
@@ -325,7 +311,7 @@ static void find_buses(facts *c) {
 }
 
 // Whether a and b are linked to all others, and these to them, in the same way.
-static bool same_links(const facts *c, uint32_t a, uint32_t b) {
+static bool same_links(const berth_planner__facts *c, uint32_t a, uint32_t b) {
     uint32_t devices = c->target->device_count;
     for (uint32_t e = 0; e < devices; ++e) {
         if (e == a || e == b) continue;
@@ -341,7 +327,7 @@ static bool same_links(const facts *c, uint32_t a, uint32_t b) {
 }
 
 // Links between kinds, from those between two of their devices; none where none shortens a way.
-static void fill_direct(facts *c, const uint32_t *first, const uint32_t *second) {
+static void fill_direct(berth_planner__facts *c, const uint32_t *first, const uint32_t *second) {
     berth_place_problem *problem = &c->placement->problem;
     uint32_t kinds = problem->kind_count, devices = c->target->device_count;
     bool any = false;
@@ -367,21 +353,21 @@ static void fill_direct(facts *c, const uint32_t *first, const uint32_t *second)
 
 // ---- kinds --------------------------------------------------------------------------------------
 
-static bool shares_resource(const facts *c, uint32_t device) {
+static bool shares_resource(const berth_planner__facts *c, uint32_t device) {
     uint32_t own = berth_multi_target_resource_of(c->target, device);
     for (uint32_t d = 0; d < c->target->device_count; ++d)
         if (d != device && berth_multi_target_resource_of(c->target, d) == own) return true;
     return false;
 }
 
-static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
+static bool same_kind(const berth_planner__facts *c, uint32_t a, uint32_t b) {
     size_t bytes = c->placement->problem.node_count * sizeof(double);
     const berth_target_device *x = &c->target->devices[a], *y = &c->target->devices[b];
     return x->host_only == y->host_only && memcmp(c->time[a], c->time[b], bytes) == 0 &&
            memcmp(c->transfer[a], c->transfer[b], bytes) == 0 &&
            memcmp(c->memory_ms[a], c->memory_ms[b], bytes) == 0 &&
            (x->own_memory == y->own_memory ||
-            !(memory_is_wanted(c, a) || memory_is_wanted(c, b))) &&
+            !(berth_planner__memory_is_wanted(c, a) || berth_planner__memory_is_wanted(c, b))) &&
            c->target->memories[x->own_memory].budget_bytes ==
                c->target->memories[y->own_memory].budget_bytes &&
            c->target->memories[x->constant_memory].budget_bytes ==
@@ -390,125 +376,7 @@ static bool same_kind(const facts *c, uint32_t a, uint32_t b) {
            !shares_resource(c, b);
 }
 
-// After kinds: which devices of the solver take turns.
-static void fill_resources(facts *c) {
-    const berth_placement *out = c->placement;
-    uint32_t devices = c->target->device_count;
-    uint32_t *resource = berth_arena_new_array(c->arena, uint32_t, devices);
-    bool any = false;
-    for (uint32_t d = 0; d < devices; ++d) {
-        uint32_t first = berth_multi_target_resource_of(c->target, d);
-        resource[out->solver_device[d]] = out->solver_device[first];
-        any |= first != d;
-    }
-    if (any) c->placement->problem.resource = resource;
-}
-
-// After kinds: which devices' transfers take turns.
-static void fill_buses(facts *c) {
-    const berth_placement *out = c->placement;
-    uint32_t devices = c->target->device_count;
-    uint32_t *bus = berth_arena_new_array(c->arena, uint32_t, devices);
-    bool any = false;
-    for (uint32_t d = 0; d < devices; ++d) {
-        uint32_t first = d;
-        for (uint32_t e = 0; e < d && *c->bus[d] && first == d; ++e)
-            if (strcmp(c->bus[e], c->bus[d]) == 0) first = e;
-        bus[out->solver_device[d]] = out->solver_device[first];
-        any |= first != d;
-    }
-    if (any) c->placement->problem.bus = bus;
-}
-
-// Of the links between two devices of these kinds; "" = none.
-static const char *direct_bus_name(const facts *c, uint32_t from_kind, uint32_t to_kind) {
-    const berth_placement *out = c->placement;
-    const berth_place_problem *problem = &out->problem;
-    uint32_t from = berth_place_kind_first(problem, from_kind);
-    uint32_t to = berth_place_kind_first(problem, to_kind) + (from_kind == to_kind);
-    if (from_kind == to_kind && problem->kinds[to_kind].device_count < 2) return "";
-    return c->link_bus[(size_t)out->target_device[from] * c->target->device_count +
-                       out->target_device[to]];
-}
-
-// After buses: which direct links are one, and one with a way to host memory.
-static void fill_direct_buses(facts *c) {
-    const berth_placement *out = c->placement;
-    berth_place_problem *problem = &c->placement->problem;
-    uint32_t kinds = problem->kind_count, devices = c->target->device_count;
-    const char **names =
-        berth_arena_new_array(c->arena, const char *, (size_t)devices + kinds * kinds);
-    uint32_t *bus = berth_arena_new_array(c->arena, uint32_t, (size_t)kinds * kinds);
-    uint32_t count = devices;
-    for (uint32_t d = 0; d < devices; ++d) names[d] = c->bus[out->target_device[d]];
-    for (uint32_t k = 0; k < kinds; ++k)
-        for (uint32_t l = 0; l < kinds; ++l) {
-            const char *name = direct_bus_name(c, k, l);
-            uint32_t at = 0;
-            bus[k * kinds + l] = BERTH_PLACE_NONE;
-            if (!*name) continue;
-            while (at < count && strcmp(names[at], name) != 0) ++at;
-            if (at == count) names[count++] = name;
-            bus[k * kinds + l] = at < devices && problem->bus ? problem->bus[at] : at;
-        }
-    problem->direct_bus_count = count - devices;
-    for (uint32_t i = 0; i < kinds * kinds; ++i)
-        if (bus[i] != BERTH_PLACE_NONE) problem->direct_bus = bus;
-}
-
-// Per device of the solver, the first that works in the same memory: a value is there once.
-static uint32_t *first_in_memory(const berth_placement *placement, berth_arena *scratch) {
-    const berth_multi_target *target = placement->state->options->target;
-    uint32_t count = target->device_count;
-    uint32_t *first = berth_arena_new_array(scratch, uint32_t, count);
-    for (uint32_t d = 0; d < count; ++d)
-        while (target->devices[placement->target_device[first[d]]].own_memory !=
-               target->devices[placement->target_device[d]].own_memory)
-            first[d]++;
-    return first;
-}
-
-// What copies take of these memories: their bytes at the memory's bandwidth.
-static void fill_copies(facts *c) {
-    const berth_placement *out = c->placement;
-    berth_place_problem *problem = &c->placement->problem;
-    uint32_t at = 0;
-    problem->hub = problem->memory[out->solver_device[c->target->host]];
-    problem->copy_ms =
-        berth_arena_new_array(c->arena, double, (size_t)problem->node_count * problem->kind_count);
-    for (uint32_t k = 0; k < problem->kind_count; ++k) {
-        uint32_t device = out->target_device[at];
-        double rate =
-            c->target->memories[c->target->devices[device].own_memory].bandwidth_bytes_per_s;
-        bool counts = memory_is_wanted(c, device) && rate > 0;
-        for (uint32_t v = 0; counts && v < problem->node_count; ++v)
-            problem->copy_ms[(size_t)v * problem->kind_count + k] =
-                fmin(out->nodes[v].bytes / rate * 1e3, BERTH_PLACE_FIGURE_LIMIT);
-        at += problem->kinds[k].device_count;
-    }
-}
-
-// After kinds: what devices of the solver take together of a memory's bandwidth.
-static void fill_shared_memories(facts *c) {
-    const berth_placement *out = c->placement;
-    berth_place_problem *problem = &c->placement->problem;
-    uint32_t devices = c->target->device_count, at = 0;
-    bool any = false;
-    for (uint32_t d = 0; d < devices; ++d) any |= memory_is_wanted(c, d);
-    if (!any) return;
-    problem->memory = first_in_memory(out, c->arena);
-    problem->memory_ms =
-        berth_arena_new_array(c->arena, double, (size_t)problem->node_count * problem->kind_count);
-    for (uint32_t k = 0; k < problem->kind_count; ++k) {
-        const double *of = c->memory_ms[out->target_device[at]];
-        for (uint32_t v = 0; v < problem->node_count; ++v)
-            problem->memory_ms[(size_t)v * problem->kind_count + k] = of[v];
-        at += problem->kinds[k].device_count;
-    }
-    fill_copies(c);
-}
-
-static void fill_kinds(facts *c) {
+static void fill_kinds(berth_planner__facts *c) {
     berth_placement *out = c->placement;
     berth_place_problem *problem = &out->problem;
     uint32_t devices = c->target->device_count, placed = 0;
@@ -549,70 +417,9 @@ static void fill_kinds(facts *c) {
     }
 }
 
-// ---- memory -------------------------------------------------------------------------------------
-
-void berth_planner__placement_capacity(berth_placement *placement, const uint64_t *reserve_bytes) {
-    const berth_multi_target *target = placement->state->options->target;
-    uint32_t at = 0;
-    for (uint32_t k = 0; k < placement->problem.kind_count; ++k) {
-        berth_place_kind *kind = &placement->problem.kinds[k];
-        kind->capacity_bytes = INFINITY;
-        for (uint32_t i = 0; i < kind->device_count; ++i) {
-            uint32_t d = placement->target_device[at++];
-            uint64_t budget = target->memories[target->devices[d].constant_memory].budget_bytes;
-            if (budget == 0) continue;
-            double capacity = (double)budget - (reserve_bytes ? (double)reserve_bytes[d] : 0);
-            kind->capacity_bytes = fmin(kind->capacity_bytes, fmax(capacity, 0));
-        }
-    }
-}
-
-// A value is at home from its node to its last reader, and elsewhere from its first reader there
-// to its last. Nodes are numbered in source order, results last.
-void berth_planner__placement_live(const berth_placement *placement, const uint32_t *given,
-                                   berth_arena *scratch, uint64_t *out_bytes) {
-    const berth_place_problem *problem = &placement->problem;
-    const uint32_t *memory = first_in_memory(placement, scratch);
-    uint32_t *assignment = berth_arena_new_array(scratch, uint32_t, problem->node_count);
-    for (uint32_t v = 0; v < problem->node_count; ++v) assignment[v] = memory[given[v]];
-    uint32_t count = problem->node_count, devices = problem->device_count;
-    double *change = berth_arena_new_array(scratch, double, (size_t)(count + 1) * devices);
-    uint32_t *first = berth_arena_new_array(scratch, uint32_t, devices);
-    uint32_t *last = berth_arena_new_array(scratch, uint32_t, devices);
-    for (uint32_t u = 0; u < count; ++u) {
-        double bytes = placement->nodes[u].bytes;
-        uint32_t home = assignment[u], end = u;
-        for (uint32_t i = problem->succ_start[u]; i < problem->succ_start[u + 1]; ++i) {
-            uint32_t v = problem->succ[i], d = assignment[v];
-            if (last[d] == 0 || v < first[d]) first[d] = v;
-            if (v > last[d]) last[d] = v;
-            if (v > end) end = v;
-        }
-        first[home] = u < first[home] || last[home] == 0 ? u : first[home];
-        last[home] = end + 1;
-        for (uint32_t i = problem->succ_start[u]; i <= problem->succ_start[u + 1]; ++i) {
-            bool extra = i == problem->succ_start[u + 1];
-            uint32_t d = extra ? home : assignment[problem->succ[i]];
-            if (last[d] == 0) continue;
-            uint32_t gone = d == home ? end + 1 : last[d] + 1;
-            change[(size_t)first[d] * devices + d] += bytes;
-            change[(size_t)gone * devices + d] -= bytes;
-            first[d] = last[d] = 0;
-        }
-    }
-    for (uint32_t d = 0; d < devices; ++d) {
-        double live = 0, most = 0;
-        for (uint32_t v = 0; v < count; ++v)
-            most = fmax(most, live += change[(size_t)v * devices + d]);
-        out_bytes[placement->target_device[d]] = (uint64_t)most;
-    }
-    for (uint32_t d = 0; d < devices; ++d)
-        out_bytes[placement->target_device[d]] = out_bytes[placement->target_device[memory[d]]];
-}
-
 // ---- groups and pins ----------------------------------------------------------------------------
 
-static void fill_groups(facts *c) {
+static void fill_groups(berth_planner__facts *c) {
     berth_place_problem *problem = &c->placement->problem;
     const berth_constraints *constraints = c->state->constraints;
     uint32_t *group_of = berth_arena_new_array(c->arena, uint32_t, constraints->nodes.count + 1);
@@ -639,7 +446,7 @@ static void fill_groups(facts *c) {
 }
 
 // A group that no device can hold: unsupported operations, or pins of what is unsupported.
-static bool some_group_is_impossible(facts *c) {
+static bool some_group_is_impossible(berth_planner__facts *c) {
     const berth_place_problem *problem = &c->placement->problem;
     uint32_t devices = c->target->device_count;
     uint32_t *left = berth_arena_new_array(c->arena, uint32_t, problem->group_count);
@@ -660,20 +467,17 @@ static bool some_group_is_impossible(facts *c) {
 
 void berth_planner__placement_facts(berth_placement *placement, berth_arena *arena) {
     const berth_planner_state *state = placement->state;
-    facts c = {.placement = placement,
-               .state = state,
-               .f = &state->functions[state->main],
-               .target = state->options->target,
-               .arena = arena};
+    berth_planner__facts c = {.placement = placement,
+                              .state = state,
+                              .f = &state->functions[state->main],
+                              .target = state->options->target,
+                              .arena = arena};
     time_functions(&c);
     fill_columns(&c);
     fill_links(&c);
     find_buses(&c);
     fill_kinds(&c);
-    fill_resources(&c);
-    fill_shared_memories(&c);
-    fill_buses(&c);
-    fill_direct_buses(&c);
+    berth_planner__fill_shared(&c);
     fill_groups(&c);
     placement->impossible = some_group_is_impossible(&c);
 }
