@@ -5,7 +5,6 @@
 //                        the device, in place of minutes
 //
 // Found in place of the system's by the folder that it lies in (LD_LIBRARY_PATH).
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +111,7 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL faulty_vkGetDeviceProcAddr(VkDev
                                                                            const char *name);
 
 // The faulty function of that name, whose real one is `real`; `real` itself where there is none.
-static PFN_vkVoidFunction faulty(const char *name, PFN_vkVoidFunction real) {
+static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction real) {
 #define FAULTY(known, parameters, arguments)                                                       \
     if (real && strcmp(name, #known) == 0) {                                                       \
         real_##known = (PFN_##known)real;                                                          \
@@ -128,20 +127,7 @@ static PFN_vkVoidFunction faulty(const char *name, PFN_vkVoidFunction real) {
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL faulty_vkGetDeviceProcAddr(VkDevice device,
                                                                            const char *name) {
-    return faulty(name, real_vkGetDeviceProcAddr(device, name));
+    return replaced(name, real_vkGetDeviceProcAddr(device, name));
 }
 
-__attribute__((visibility("default"))) VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL
-vkGetInstanceProcAddr(VkInstance instance, const char *name);
-
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance instance,
-                                                               const char *name) {
-    static PFN_vkGetInstanceProcAddr real;
-    if (!real) {
-        void *library = dlopen(REAL_VULKAN, RTLD_NOW | RTLD_LOCAL);
-        void *address = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
-        if (!address) return NULL;
-        memcpy(&real, &address, sizeof(real));
-    }
-    return faulty(name, real(instance, name));
-}
+#include "tests/faults/vulkan_loader.h"

@@ -3,7 +3,6 @@
 // such modules need, or a pipeline without whole subgroups of 32, is an error.
 //
 // Found in place of the system's by the folder that it lies in (LD_LIBRARY_PATH).
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +183,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL fake_vkCreateComputePipelines(
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL fake_vkGetDeviceProcAddr(VkDevice device,
                                                                          const char *name);
 
-static PFN_vkVoidFunction fake(const char *name, PFN_vkVoidFunction real) {
+static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction real) {
     if (strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR") == 0)
         return (PFN_vkVoidFunction)fake_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR;
 #define FAKE(known)                                                                                \
@@ -205,20 +204,7 @@ static PFN_vkVoidFunction fake(const char *name, PFN_vkVoidFunction real) {
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL fake_vkGetDeviceProcAddr(VkDevice device,
                                                                          const char *name) {
-    return fake(name, real_vkGetDeviceProcAddr(device, name));
+    return replaced(name, real_vkGetDeviceProcAddr(device, name));
 }
 
-__attribute__((visibility("default"))) VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL
-vkGetInstanceProcAddr(VkInstance instance, const char *name);
-
-VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vkGetInstanceProcAddr(VkInstance instance,
-                                                               const char *name) {
-    static PFN_vkGetInstanceProcAddr real;
-    if (!real) {
-        void *library = dlopen(REAL_VULKAN, RTLD_NOW | RTLD_LOCAL);
-        void *address = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
-        if (!address) return NULL;
-        memcpy(&real, &address, sizeof(real));
-    }
-    return fake(name, real(instance, name));
-}
+#include "tests/faults/vulkan_loader.h"

@@ -67,3 +67,37 @@ order_builder *random_order(berth_arena *arena, uint64_t seed, uint32_t nodes, u
     }
     return b;
 }
+
+typedef struct orders {
+    const berth_memory_order_problem *p;
+    void (*visit)(const uint32_t *nodes, void *user);
+    void *user;
+    uint32_t nodes[ORDER_MOST_NODES];
+    uint32_t count;
+} orders;
+
+static void try_from(orders *o) {
+    if (o->count == o->p->node_count) {
+        o->visit(o->nodes, o->user);
+        return;
+    }
+    for (uint32_t node = 0; node < o->p->node_count; ++node) {
+        bool free = true;
+        for (uint32_t i = 0; i < o->count; ++i) free &= o->nodes[i] != node;
+        for (uint32_t e = 0; e < o->p->edge_count && free; ++e) {
+            bool done = o->p->edges[e].after != node;
+            for (uint32_t i = 0; i < o->count; ++i) done |= o->nodes[i] == o->p->edges[e].before;
+            free = done;
+        }
+        if (!free) continue;
+        o->nodes[o->count++] = node;
+        try_from(o);
+        o->count--;
+    }
+}
+
+void order_try_all(const berth_memory_order_problem *p,
+                   void (*visit)(const uint32_t *nodes, void *user), void *user) {
+    orders all = {.p = p, .visit = visit, .user = user};
+    try_from(&all);
+}

@@ -27,4 +27,8 @@ order_builder *random_order(berth_arena *arena, uint64_t seed, uint32_t nodes, u
 // Whether it is a permutation of the nodes that no edge goes against.
 bool order_is_valid(const berth_memory_order_problem *p, const uint32_t *nodes);
 
+// Calls `visit` with every order of the nodes that no edge goes against.
+void order_try_all(const berth_memory_order_problem *p,
+                   void (*visit)(const uint32_t *nodes, void *user), void *user);
+
 #endif  // BERTH_TESTS_MEMORY_RANDOM_ORDER_H_

@@ -55,7 +55,6 @@ typedef struct brute {
     const berth_memory_assign_pool *pools;
     uint32_t pool_count;
     uint32_t nodes[ORDER_MOST_NODES];
-    uint32_t count;
     uint32_t first[ORDER_MOST_LISTS], last[ORDER_MOST_LISTS];
     uint32_t given_to[ORDER_MOST_LISTS], taken_from[ORDER_MOST_LISTS];
     uint32_t pool[ORDER_MOST_LISTS];
@@ -116,25 +115,11 @@ static void try_pools(brute *b, uint32_t buffer, double cost) {
     }
 }
 
-static void try_orders(brute *b) {
-    if (b->count == b->p->node_count) {
-        read_order(b);
-        try_pools(b, 0, 0);
-        return;
-    }
-    for (uint32_t node = 0; node < b->p->node_count; ++node) {
-        bool free = true;
-        for (uint32_t i = 0; i < b->count; ++i) free &= b->nodes[i] != node;
-        for (uint32_t e = 0; e < b->p->edge_count && free; ++e) {
-            bool done = b->p->edges[e].after != node;
-            for (uint32_t i = 0; i < b->count; ++i) done |= b->nodes[i] == b->p->edges[e].before;
-            free = done;
-        }
-        if (!free) continue;
-        b->nodes[b->count++] = node;
-        try_orders(b);
-        b->count--;
-    }
+static void try_order(const uint32_t *nodes, void *user) {
+    brute *b = user;
+    memcpy(b->nodes, nodes, b->p->node_count * sizeof(*nodes));
+    read_order(b);
+    try_pools(b, 0, 0);
 }
 
 static double cost_of_order(const berth_memory_order_problem *problem, const double *moved_bytes,
@@ -146,9 +131,7 @@ static double cost_of_order(const berth_memory_order_problem *problem, const dou
                  .pools = pools,
                  .pool_count = pool_count,
                  .best = INFINITY};
-    memcpy(b->nodes, nodes, problem->node_count * sizeof(*nodes));
-    read_order(b);
-    try_pools(b, 0, 0);
+    try_order(nodes, b);
     return b->best;
 }
 
@@ -183,7 +166,7 @@ ParameterizedTest(int *block, memory_order_pools, finds_the_cheapest_of_small_gr
                        .pools = pools,
                        .pool_count = count,
                        .best = INFINITY};
-        try_orders(all);
+        order_try_all(&b->p, try_order, all);
         berth_memory_order_pools found = solve(&b->p, moved, pools, count, INFINITY, 0);
         cr_expect(found.proven);
         cr_expect_eq(found.fits, all->best < INFINITY, "seed %llu", (unsigned long long)seed);
