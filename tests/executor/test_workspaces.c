@@ -69,7 +69,7 @@ Test(workspaces, values_have_a_limit) {
 
 // Sessions' workspaces grow by halves, and serve what is smaller.
 Test(workspaces, those_of_sessions_serve_smaller_ones) {
-    berth_workspaces own = {NULL};
+    berth_workspaces own = {0};
     berth_buffer *large = NULL, *again = NULL;
     assert_ok(berth_workspaces_take(&own, device, 0, 10000, &large));
     berth_workspaces_begin(&own);

@@ -367,7 +367,7 @@ static void *ask_and_look(void *user, void *pointer, size_t old_size_bytes, size
 
 Test(pool, the_system_is_asked_without_the_lock, .timeout = 60) {
     static const size_t large[] = {100, 100 << 20, 50 << 20}, small[] = {100, 3000};
-    asking_system system = {NULL};
+    asking_system system = {0};
     berth_pool *pool = NULL;
     assert_ok(berth_pool_create((berth_allocator){ask_and_look, &system}, &pool));
     system.pool = pool;
