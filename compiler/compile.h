@@ -200,8 +200,8 @@ typedef struct berth_memory_report {
         *shares;  // where there are several memories for values, the fastest first
     uint32_t share_count;
     bool shares_proven;  // no other assignment has less to wait for, in this order of the steps
-    bool
-        ordered_for_memories;  // another order than that of the least peak is kept, as less is waited for
+    // Another order than that of the least peak is kept, as less is waited for.
+    bool ordered_for_memories;
 } berth_memory_report;
 
 struct berth_work;           // compiler/cost/work.h

@@ -270,10 +270,13 @@ static double *count_moves(const orderer *o) {
 }
 
 // What is in other memories than those to choose from takes no part.
-static void leave_others_out(orderer *o, uint32_t place) {
-    for (uint32_t i = 0; i < o->p->storages.count; ++i)
-        if (o->buffer_of[i] != BERTH_NO_INDEX && o->p->storages.data[i].place != place)
-            o->buffers.data[o->buffer_of[i]].size_bytes = 0;
+static void leave_others_out(orderer *o, uint32_t place, double *moved_bytes) {
+    for (uint32_t i = 0; i < o->p->storages.count; ++i) {
+        uint32_t buffer = o->buffer_of[i];
+        if (buffer == BERTH_NO_INDEX || o->p->storages.data[i].place == place) continue;
+        o->buffers.data[buffer].size_bytes = 0;
+        moved_bytes[buffer] = 0;
+    }
 }
 
 berth_status berth_packager__find_order_of_memories(berth_packager *p, const berth_sharing *sharing,
@@ -284,9 +287,9 @@ berth_status berth_packager__find_order_of_memories(berth_packager *p, const ber
     if (on_several_devices(p) || memories->pool_count < 2) return BERTH_OK;
     orderer o = {.p = p};
     uint32_t node_count = make_problem(&o, sharing);
-    leave_others_out(&o, place);
     // Those of private arrays, which are the last buffer where there are any, are counted last.
-    const double *moved_bytes = count_moves(&o);
+    double *moved_bytes = count_moves(&o);
+    leave_others_out(&o, place, moved_bytes);
     add_private_arrays(&o, place, node_count);
     berth_memory_order_problem problem = problem_of(&o, node_count);
     berth_status status =

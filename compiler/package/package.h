@@ -156,7 +156,7 @@ BERTH_MUST_USE berth_status berth_packager__find_order(berth_packager *packager,
                                                        berth_memory_order *out_order);
 
 // Of a device with several memories: an order of the steps with which the values at `place` wait less
-// (memory/order_pools.h). nodes, which are steps, is NULL where none below `limit_cost` was found.
+// (memory/order_pools.h). nodes, which are steps, is NULL where none that costs less than memories->cost was found.
 BERTH_MUST_USE berth_status berth_packager__find_order_of_memories(
     berth_packager *packager, const berth_sharing *sharing, uint32_t place,
     const berth_packager_memories *memories, berth_memory_order_pools *out_order);

@@ -35,9 +35,9 @@ typedef struct berth_matrix_plan {
     berth_matrix_side row_side, column_side;
     berth_var lane, warp_row, warp_column;
     berth_expr item;  // the number of the work-item in its group
-    berth_buf
-        acc;  // [rows * columns], vectors of 2 * beside: two rows of as many columns; of warpgroups
-              // [columns / piece], vectors of 4 * piece
+    // [rows * columns], vectors of 2 * beside: two rows of as many columns; of warpgroups [columns / piece], vectors of
+    // 4 * piece.
+    berth_buf acc;
     berth_buf sums;  // the same in elements, for the epilogue
 } berth_matrix_plan;
 

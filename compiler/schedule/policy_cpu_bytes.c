@@ -53,7 +53,7 @@ static void look(lookup *l, berth_expr id, int depth) {
 }
 
 // Looking up 64 bytes takes four instructions where the target has those that look up in registers
-// (schedule/c_lookup.c), else two or three each.
+// (codegen/c_lookup.c), else two or three each.
 static bool pays(const lookup *l, const berth_cpu_facts *facts) {
     bool in_registers = berth_target_has_feature(facts->target, "avx512vbmi");
     return l->work >= (in_registers ? 4 : 2 * facts->lanes);
@@ -174,7 +174,7 @@ berth_stmt berth_cpu__byte_table(berth_tfn *fn, const berth_nest *plain,
     int groups = loops_of_groups(&nest);
     if (groups < 0) return 0;
     l = (lookup){.fn = fn};
-    look(&l, fn->stmts.data[nest.body].value,
-         0);  // loops that were fused or split have other variables
+    // Loops that were fused or split have other variables.
+    look(&l, fn->stmts.data[nest.body].value, 0);
     return build(&l, nest, groups, facts);
 }
