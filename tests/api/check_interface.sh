@@ -36,9 +36,9 @@ for pair in libberth.so:run_side libberth-compiler.so:compiler; do
   diff -u "$work/${pair##*:}" "$work/exported" || fail "$library: what headers declare (-) is not what it exports (+)"
   others=$(nm -D --defined-only "$build/$library" | awk '$2 != "A" {print $3}' | grep -vE '^berth_' || true)
   [ -z "$others" ] || fail "$library exports $others"
-  readelf -d "$build/$library" | grep -q "SONAME.*\[$library\.0\.1\]" || fail "$library: no soname with the version"
+  readelf -d "$build/$library" | grep "SONAME.*\[$library\.0\.1\]" >/dev/null || fail "$library: no soname with the version"
 done
-readelf -d "$build/libberth.so" | grep -q 'NEEDED.*berth-compiler' && fail "libberth needs the compiler"
+readelf -d "$build/libberth.so" | grep 'NEEDED.*berth-compiler' >/dev/null && fail "libberth needs the compiler"
 
 # What libberth-compiler takes of libberth under the private version is what api/compiler_names.map lists: no name that nobody
 # takes any more. And no public function of libberth is there twice, for programs to take from the wrong library.

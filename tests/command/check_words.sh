@@ -64,8 +64,8 @@ for page in "$work"/share/man1/*.1; do
 done
 zsh -n "$work/share/_berth"
 # zsh itself, with an _arguments that shows what it is told.
-zsh -fc 'compdef() { : }; _describe() { print -l ${(P)2} }; words=(berth be); CURRENT=2; source '"$work/share/_berth" | grep -q '^bench:' ||
+zsh -fc 'compdef() { : }; _describe() { print -l ${(P)2} }; words=(berth be); CURRENT=2; source '"$work/share/_berth" | grep '^bench:' >/dev/null ||
   fail "zsh does not complete commands"
-zsh -fc '_arguments() { print -l "$@" }; words=(berth run --); CURRENT=3; source '"$work/share/_berth" | grep -q '^\*--trace=\[' ||
+zsh -fc '_arguments() { print -l "$@" }; words=(berth run --); CURRENT=3; source '"$work/share/_berth" | grep '^\*--trace=\[' >/dev/null ||
   fail "zsh does not complete options"
 echo "$(wc -l <<<"$commands") commands with manual pages and completions"

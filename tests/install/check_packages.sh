@@ -17,14 +17,14 @@ wanted="berth berth-vta libberth-compiler0.1 libberth-dev libberth-internal-dev 
 twice=$(for file in "$work"/packages/*.deb; do dpkg-deb -c "$file" | awk '$1 !~ /^d/ {print $6}'; done | sort | uniq -d)
 [ -z "$twice" ] || { echo "in two packages: $twice"; exit 1; }
 field() { dpkg-deb -f "$work"/packages/"$1"_*.deb "$2"; }
-needs() { field "$1" Depends | grep -q -- "$2" || { echo "$1 does not depend on $2: $(field "$1" Depends)"; exit 1; }; }
+needs() { field "$1" Depends | grep -- "$2" >/dev/null || { echo "$1 does not depend on $2: $(field "$1" Depends)"; exit 1; }; }
 needs libberth0.1 libhwloc15
 needs libberth-compiler0.1 'libberth0.1 (= '
 needs libberth-dev 'libberth-compiler0.1 (= '
 needs libberth-internal-dev 'libberth-dev (= '
 needs berth libzip4
 needs berth-vta 'berth (= '
-field berth Recommends | grep -q 'gcc | clang' || { echo "the command does not recommend a compiler"; exit 1; }
+field berth Recommends | grep 'gcc | clang' >/dev/null || { echo "the command does not recommend a compiler"; exit 1; }
 [ "$(for file in "$work"/packages/*.deb; do dpkg-deb -f "$file" Description | head -1; done | sort -u | wc -l)" = 6 ] ||
   { echo "packages share a description"; exit 1; }
 
@@ -48,7 +48,7 @@ consume() { cmake -S "$work/consumer" -B "$work/consumer/build" -DCMAKE_PREFIX_P
 consume && cmake --build "$work/consumer/build" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 sed -i 's/COMPONENTS compiler/COMPONENTS internal/' "$work/consumer/CMakeLists.txt"
 consume && { echo "CMake finds the internal components in the public packages"; exit 1; }
-tr -s ' \n' ' ' <"$work/log" | grep -q 'the package libberth-internal-dev' || { cat "$work/log"; exit 1; }
+tr -s ' \n' ' ' <"$work/log" | grep 'the package libberth-internal-dev' >/dev/null || { cat "$work/log"; exit 1; }
 dpkg-deb -x "$work"/packages/libberth-internal-dev_*.deb "$root"
 consume || { cat "$work/log"; exit 1; }
 
@@ -59,6 +59,6 @@ berth=$root/usr/bin/berth
 "$berth" vta --help >/dev/null 2>&1 && { echo "berth vta is there without its package"; exit 1; }
 dpkg-deb -x "$work"/packages/berth-vta_*.deb "$root"
 "$berth" vta --help >/dev/null
-"$berth" devices --driver "$root/usr/lib/berth/libberth_vta.so" | grep -q '^vta:'
+"$berth" devices --driver "$root/usr/lib/berth/libberth_vta.so" | grep '^vta:' >/dev/null
 [ -s "$root/usr/share/man/man1/berth-run.1" ] || { echo "no manual page"; exit 1; }
 echo "6 packages"

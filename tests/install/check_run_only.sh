@@ -22,7 +22,7 @@ size=$(stat -L -c %s "$libraries/libberth.so")
 [ "$size" -lt $most_bytes ] || fail "libberth.so has $size bytes stripped, not less than $most_bytes"
 found=$(find "$work/prefix" '(' -name '*compiler*' -o -name 'libberth_*.a' -o -name berth-internal -o -path '*/bin/*' ')')
 [ -z "$found" ] || fail "installed although only libberth was wanted: $found"
-readelf -d "$libraries/libberth.so" | grep -q 'SONAME.*\[libberth\.so\.0\.1\]' || fail "no soname with the version"
+readelf -d "$libraries/libberth.so" | grep 'SONAME.*\[libberth\.so\.0\.1\]' >/dev/null || fail "no soname with the version"
 public() { nm -D --with-symbol-versions --defined-only "$1" | awk '{print $3}' | grep '@@BERTH_0\.1$' | sort; }
 diff <(public "$build/libberth.so") <(public "$libraries/libberth.so") || fail "not the same public functions"
 
