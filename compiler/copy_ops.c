@@ -1,11 +1,36 @@
 #include "compiler/copy_ops.h"
 
+#include "ir/external.h"
+#include "ir/tensor/function.h"
+
+// Functions that operations call beside graph functions, which are inlined or called by other means.
+static bool has_callees(const berth_module *module) {
+    for (berth_func_id i = 0; i < module->functions.count; ++i)
+        if (!module->functions.data[i].removed &&
+            (berth_tfn_get(module, i) || berth_external_get(module, i)))
+            return true;
+    return false;
+}
+
+// The module with nothing but these functions, by the numbers that they have.
+static berth_module *copy_callees(berth_arena *arena, const berth_module *from, const char *name) {
+    berth_module *to = berth_module_copy(arena, from);
+    to->name = berth_module_intern(to, name);
+    to->attrs = (berth_attrs){0};
+    for (berth_func_id i = 0; i < to->functions.count; ++i)
+        if (!berth_tfn_get(to, i) && !berth_external_get(to, i))
+            to->functions.data[i].removed = true;
+    return to;
+}
+
 berth_op_copier berth_op_copier_make(const berth_module *from, const berth_graph *graph,
                                      const char *name, berth_arena *arena) {
-    berth_op_copier c = {.from = from, .graph = graph, .to = berth_module_create(arena, name)};
+    berth_op_copier c = {.from = from, .graph = graph, .has_callees = has_callees(from)};
+    c.to = c.has_callees ? copy_callees(arena, from, name) : berth_module_create(arena, name);
     c.main = berth_graph_create(c.to, "main", 0);
     c.map = berth_arena_new_array(arena, berth_value_id, graph->values.count + 1);
     c.locs = berth_arena_new_array(arena, berth_loc_id, from->locs.count + 1);
+    for (uint32_t i = 0; c.has_callees && i < from->locs.count; ++i) c.locs[i] = i + 1;
     for (uint32_t i = 0; i < graph->values.count; ++i) c.map[i] = BERTH_NONE;
     return c;
 }
@@ -40,10 +65,12 @@ static berth_attr copy_attr(const berth_op_copier *c, const berth_attr *attr) {
     return copy;
 }
 
-// Types, devices and functions are a module's own.
-static bool stays_behind(const berth_attr *attr) {
+// Types, devices and functions are a module's own, but for functions that have come along.
+static bool stays_behind(const berth_op_copier *c, const berth_attr *attr) {
+    if (attr->kind == BERTH_ATTR_FUNCTION)
+        return !c->has_callees || c->to->functions.data[attr->function].removed;
     return attr->kind == BERTH_ATTR_TYPE || attr->kind == BERTH_ATTR_DEVICE ||
-           attr->kind == BERTH_ATTR_FUNCTION || attr->kind == BERTH_ATTR_OPAQUE;
+           attr->kind == BERTH_ATTR_OPAQUE;
 }
 
 static berth_value_id copy_constant(berth_op_copier *c, berth_value_id value) {
@@ -67,7 +94,7 @@ berth_op_id berth_op_copier_add(berth_op_copier *c, berth_op_id id) {
                                           op->output_count, copy_loc(c, op->loc));
     for (uint32_t i = 0; i < op->attrs.items.count; ++i) {
         const berth_attr *attr = &op->attrs.items.data[i];
-        if (stays_behind(attr)) continue;
+        if (stays_behind(c, attr)) continue;
         berth_graph *graph = berth_graph_get(c->to, c->main);
         berth_attrs_set(c->to, &graph->ops.data[made].attrs, berth_module_str(c->from, attr->name),
                         copy_attr(c, attr));

@@ -17,12 +17,13 @@ typedef struct berth_op_copier {
     berth_func_id main;   // of `to`
     berth_value_id *map;  // per value of `graph`: its value in @main; BERTH_NONE = not there yet
     berth_loc_id *locs;   // per location of `from`, + 1
+    bool has_callees;  // tensor and external functions of `from` are in `to`, by the same numbers
 } berth_op_copier;
 
 berth_op_copier berth_op_copier_make(const berth_module *from, const berth_graph *graph,
                                      const char *name, berth_arena *arena);
 // Copies an operation without regions to the end of @main: attributes but for types, devices,
-// functions and opaque ones; locations; constants among its operands, whose bytes stay where they
+// graph functions and opaque ones; locations; constants among its operands, whose bytes stay where they
 // are. Results have no type yet.
 berth_op_id berth_op_copier_add(berth_op_copier *copier, berth_op_id op);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "ir/dim.h"
 #include "ir/tensor/call.h"
 
 typedef enum external_language {
@@ -126,7 +127,8 @@ static bool is_identifier(const char *text) {
 static void bind_symbols(external_call *c, const berth_type *wanted, const berth_type *given) {
     for (int d = 0; wanted->kind == BERTH_TYPE_TENSOR && d < wanted->rank; ++d) {
         int64_t symbol = wanted->dims[d];
-        bool known = !berth_dim_is_symbol(symbol) || symbol == BERTH_DIM_UNKNOWN;
+        bool known = !berth_dim_is_symbol(symbol) || symbol == BERTH_DIM_UNKNOWN ||
+                     berth_dim_is_expression(c->module, symbol);
         for (uint32_t i = 0; i < c->symbols.count && !known; ++i)
             known = c->symbols.data[i] == symbol;
         if (known) continue;
@@ -412,7 +414,7 @@ static void add_parameters(const berth_module *module, berth_func_id function, b
                            berth_strbuf *out) {
     uint32_t operands =
         berth_type_get(module, berth_external_get(module, function)->type)->param_count;
-    external_call symbols = {.arena = arena};
+    external_call symbols = {.module = module, .arena = arena};
     const berth_buf_info *params = NULL;
     uint32_t count = 0;
     if (!berth_tfn_callee_params(module, function, arena, &params, &count)) return;

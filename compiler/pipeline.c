@@ -15,6 +15,7 @@
 #include "compiler/passes/index_checks.h"
 #include "compiler/passes/inline.h"
 #include "compiler/passes/inline_tensor.h"
+#include "compiler/passes/instantiate.h"
 #include "compiler/passes/integers.h"
 #include "compiler/passes/layout.h"
 #include "compiler/passes/layout_plain.h"
@@ -207,11 +208,21 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
     return BERTH_OK;
 }
 
+static berth_status run_instantiate(berth_module *module, berth_pass_context *context) {
+    berth_func_id main;
+    (void)context;
+    BERTH_TRY(find_main(module, &main));
+    berth_pass_instantiate(module, main);
+    return BERTH_OK;
+}
+
 static berth_status run_inline(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
     (void)context;
     BERTH_TRY(find_main(module, &main));
-    return berth_pass_inline_calls(module, main);
+    BERTH_TRY(berth_pass_inline_calls(module, main));
+    berth_pass_instantiate(module, main);  // what came with them
+    return BERTH_OK;
 }
 
 static berth_status choose_layouts(berth_module *module, berth_func_id main,
@@ -399,6 +410,12 @@ static const berth_pass pass_parallel = {.name = "tensor-parallel",
                                              "asked for",
                                          .run = run_parallel,
                                          .requires = "simplify"};
+static const berth_pass pass_instantiate = {.name = "instantiate",
+                                            .description =
+                                                "tensor functions over symbols, for the extents of "
+                                                "their calls",
+                                            .run = run_instantiate,
+                                            .again = true};
 static const berth_pass pass_plan = {.name = BERTH_PASS_PLAN_DEVICES,
                                      .description = "decide devices, insert copies",
                                      .run = run_plan,
@@ -446,11 +463,12 @@ static const berth_pass pass_package = {
     .again = true};
 
 // The pipeline, NULL-terminated: what is built in, and what plug-ins register in between.
-enum { built_in_passes = 17 };
+enum { built_in_passes = 18 };
 static const berth_pass *pipeline_passes[built_in_passes + BERTH_EXTEND_MAX + 1] = {
-    &pass_names,    &pass_fold,  &pass_integers, &pass_simplify, &pass_patches,       &pass_expose,
-    &pass_parallel, &pass_plan,  &pass_inline,   &pass_layout,   &pass_check_indices, &pass_fuse,
-    &pass_parts,    &pass_lower, &pass_scopes,   &pass_schedule, &pass_package};
+    &pass_names,  &pass_fold,          &pass_integers,    &pass_simplify, &pass_patches,
+    &pass_expose, &pass_parallel,      &pass_instantiate, &pass_plan,     &pass_inline,
+    &pass_layout, &pass_check_indices, &pass_fuse,        &pass_parts,    &pass_lower,
+    &pass_scopes, &pass_schedule,      &pass_package};
 // Per pass: the built-in one that it runs after; NULL for that itself.
 static const berth_pass *pipeline_after[built_in_passes + BERTH_EXTEND_MAX + 1];
 

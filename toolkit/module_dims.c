@@ -5,7 +5,6 @@
 
 #include "ir/dim.h"
 #include "ir/graph/graph.h"
-#include "ir/tensor/function.h"
 
 typedef struct fixer {
     berth_module *module;
@@ -212,27 +211,6 @@ static void replace(fixer *f) {
     }
 }
 
-static void replace_in_tensor_function(fixer *f, berth_tfn *fn) {
-    for (uint32_t b = 0; b < fn->bufs.count; ++b)
-        for (int d = 0; d < fn->bufs.data[b].rank; ++d) {
-            int64_t *dim = &fn->bufs.data[b].dims[d];
-            *dim = berth_dim_substitute(f->module, *dim, extent_of, f);
-        }
-    for (uint32_t r = 0; r < fn->regions.count; ++r) {
-        berth_tfn_region *region = &fn->regions.data[r];
-        for (int d = 0; d < fn->bufs.data[region->buf].rank; ++d)
-            if (berth_dim_is_symbol(region->extents[d]))
-                region->extents[d] =
-                    berth_dim_substitute(f->module, region->extents[d], extent_of, f);
-    }
-    for (uint32_t e = 1; e < fn->exprs.count; ++e) {
-        berth_expr_node *node = &fn->exprs.data[e];
-        if (node->kind != BERTH_EXPR_SYMBOL) continue;
-        node->i = berth_dim_substitute(f->module, node->i, extent_of, f);
-        if (node->i >= 0) node->kind = BERTH_EXPR_INT;
-    }
-}
-
 berth_status berth_module_fix_dims(berth_module *module, const char *path,
                                    const berth_import_options *options) {
     if (options->relation_count)
@@ -250,9 +228,5 @@ berth_status berth_module_fix_dims(berth_module *module, const char *path,
     BERTH_TRY(fix_batches(&f, &berth_module_function(module, main)->attrs));
     if (!f.fixed.count) return BERTH_OK;
     replace(&f);
-    for (berth_func_id i = 0; i < module->functions.count; ++i) {
-        berth_tfn *fn = berth_tfn_get(module, i);
-        if (fn) replace_in_tensor_function(&f, fn);
-    }
     return BERTH_OK;
 }

@@ -5,9 +5,9 @@
 
 #include "compiler/onnx/import.h"
 
-// Replaces symbols that stand alone in the parameters of @main, in all of @main's types and in tensor functions: `dims`, the
-// shapes of `inputs`, `bounds` and `default_batch` of the options, as import.h has them. A module without a graph
-// function @main has no symbols.
+// Replaces symbols that stand alone in the parameters of @main, in all of @main's types: `dims`, the shapes of
+// `inputs`, `bounds` and `default_batch` of the options, as import.h has them. Symbols of other functions are
+// their own: each call binds them. A module without a graph function @main has no symbols.
 //   path:   for messages
 //   errors: INVALID_ARGUMENT a dimension that @main does not have, two extents for one symbol, one outside
 //           its bounds, or relations, which are given when a model is imported

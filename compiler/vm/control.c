@@ -2,8 +2,20 @@
 #include <string.h>
 
 #include "compiler/vm/emitter.h"
+#include "ir/external.h"
+#include "ir/tensor/function.h"
 
-bool vm_is_structure(const berth_op *op) {
+// A call of what becomes a kernel.
+static bool calls_code(const berth_module *module, const berth_op *op) {
+    const berth_attr *callee =
+        op->kind == BERTH_OP_CALL ? berth_attrs_find(module, &op->attrs, "callee") : NULL;
+    return callee && callee->kind == BERTH_ATTR_FUNCTION &&
+           (berth_tfn_get(module, callee->function) ||
+            berth_external_get(module, callee->function));
+}
+
+bool vm_is_structure(const berth_module *module, const berth_op *op) {
+    if (calls_code(module, op)) return false;
     switch (op->kind) {
     case BERTH_OP_ON_DEVICE:
     case BERTH_OP_DEVICE_COPY: return false;  // part of a segment

@@ -132,7 +132,7 @@ static berth_status emit_op(vm_emitter *e, berth_region_id region, berth_op_id i
         e->known[op->outputs[0]] = known_of(e, op->inputs[0]);
         return vm_emit_structure(e, region, id);
     }
-    if (vm_is_structure(op)) {
+    if (vm_is_structure(e->module, op)) {
         vm_close_segment(e, region);
         return vm_emit_structure(e, region, id);
     }

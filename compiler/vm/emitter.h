@@ -93,7 +93,7 @@ berth_vm_segment vm_gathered_segment(const vm_emitter *e, const vm_gathered *g);
 // control.c: operations with regions, sequences, calls.
 berth_status vm_emit_region(vm_emitter *e, berth_region_id region);  // emit.c
 berth_status vm_emit_structure(vm_emitter *e, berth_region_id region, berth_op_id id);
-bool vm_is_structure(const berth_op *op);
+bool vm_is_structure(const berth_module *module, const berth_op *op);
 // emit.c: index of the byte code of a graph function, translated when it is first asked for.
 berth_status vm_function_index(vm_builder *builder, berth_func_id function, uint32_t *out_index);
 

@@ -1,5 +1,8 @@
 // Structure: constants, calls, tuples, storage, control flow; and what the compiler makes
 // (relayout, Winograd).
+#include <string.h>
+
+#include "ir/dim.h"
 #include "ir/external.h"
 #include "ir/infer/internal.h"
 #include "ir/tensor/function.h"
@@ -22,20 +25,33 @@ static void set_all_unknown(berth_infer *x) {
 
 // What the callee's symbols are at this call.
 typedef struct symbol_map {
+    berth_module *module;
     int64_t from[BERTH_MAX_RANK * 16];
     int64_t to[BERTH_MAX_RANK * 16];
     int count;
+    bool missed;  // a symbol that no argument binds
 } symbol_map;
 
-static int64_t substitute(const symbol_map *map, int64_t dim) {
-    if (dim >= 0) return dim;
+static int64_t bound_to(void *user, const char *symbol) {
+    symbol_map *map = user;
     for (int i = 0; i < map->count; ++i)
-        if (map->from[i] == dim) return map->to[i];
+        if (strcmp(berth_module_str(map->module, berth_dim_symbol_name(map->from[i])), symbol) == 0)
+            return map->to[i];
+    map->missed = true;
     return BERTH_DIM_UNKNOWN;
 }
 
+// Symbols of the callee mean nothing to the caller: what no argument binds is unknown.
+static int64_t substitute(symbol_map *map, int64_t dim) {
+    if (dim >= 0) return dim;
+    map->missed = false;
+    int64_t result = berth_dim_substitute(map->module, dim, bound_to, map);
+    return map->missed ? BERTH_DIM_UNKNOWN : result;
+}
+
 static void bind_symbol(symbol_map *map, int64_t symbol, int64_t extent) {
-    if (symbol >= 0 || symbol == BERTH_DIM_UNKNOWN ||
+    if (symbol >= 0 || symbol == BERTH_DIM_UNKNOWN || extent == BERTH_DIM_UNKNOWN ||
+        berth_dim_is_expression(map->module, symbol) ||
         map->count >= (int)(sizeof(map->to) / sizeof(map->to[0])))
         return;
     map->from[map->count] = symbol;
@@ -61,7 +77,7 @@ static berth_status bind_argument(const berth_infer *x, uint32_t operand, const 
 // Results of the callee, with its symbols replaced by the extents of the arguments.
 static berth_status call_graph(berth_infer *x, const berth_graph *callee) {
     const berth_region *root = &callee->regions.data[0];
-    symbol_map map = {.count = 0};
+    symbol_map map = {.module = x->module};
     if (root->params.count != x->op->input_count || root->results.count != x->op->output_count)
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
                                  "the callee takes %u arguments and has %u results",
@@ -95,7 +111,7 @@ static berth_status call_type(berth_infer *x, const berth_type *type) {
 // Results whose types the call leaves out, from the external function's type. What does not fit is
 // the verifier's to say.
 static berth_status call_external(berth_infer *x, const berth_type *type) {
-    symbol_map map = {.count = 0};
+    symbol_map map = {.module = x->module};
     if (type->kind != BERTH_TYPE_FUNCTION || type->param_count != x->op->input_count ||
         type->field_count - type->param_count != x->op->output_count)
         return BERTH_OK;
@@ -119,18 +135,30 @@ static berth_status call_external(berth_infer *x, const berth_type *type) {
     return BERTH_OK;
 }
 
+static berth_type_id type_of_buffer(symbol_map *map, const berth_buf_info *buf) {
+    int64_t dims[BERTH_MAX_RANK];
+    for (int d = 0; d < buf->rank; ++d) dims[d] = substitute(map, buf->dims[d]);
+    return berth_type_tensor_layout(map->module, buf->dtype, buf->rank, dims, buf->layout);
+}
+
 // Results are what it writes, in order, unless whoever makes the call has set them, or hands over
-// memory for them.
+// memory for them. Whether arguments fit is the verifier's to say.
 static void call_tensor_function(berth_infer *x, const berth_tfn *fn) {
-    uint32_t result = 0;
+    symbol_map map = {.module = x->module};
+    uint32_t operand = 0, result = 0;
+    for (uint32_t i = 0; i < fn->param_count; ++i) {
+        const berth_buf_info *buf = &fn->bufs.data[i];
+        if (buf->role == BERTH_ROLE_OUT || operand == x->op->input_count) continue;
+        berth_type in = berth_infer__in(x, operand++);
+        for (int d = 0; in.rank == buf->rank && d < in.rank; ++d)
+            bind_symbol(&map, buf->dims[d], in.dims[d]);
+    }
     for (uint32_t i = 0; i < fn->param_count; ++i) {
         const berth_buf_info *buf = &fn->bufs.data[i];
         if (buf->role != BERTH_ROLE_OUT) continue;
         if (result == x->op->output_count) return;
         if (!x->graph->values.data[x->op->outputs[result]].type)
-            berth_infer__set_type(
-                x, result,
-                berth_type_tensor_layout(x->module, buf->dtype, buf->rank, buf->dims, buf->layout));
+            berth_infer__set_type(x, result, type_of_buffer(&map, buf));
         result++;
     }
 }

@@ -22,6 +22,7 @@
 #ifndef BERTH_IR_TENSOR_FUNCTION_H_
 #define BERTH_IR_TENSOR_FUNCTION_H_
 
+#include "ir/dim.h"
 #include "ir/layout.h"
 #include "ir/module.h"
 
@@ -336,6 +337,12 @@ berth_expr berth_tfn_symbol(berth_tfn *fn, int64_t symbol);
 // Whether a parameter's shape has `symbol`, a name that is no expression, also inside an expression.
 // Inside berth_arena_try of `scratch`.
 bool berth_tfn_has_symbol(const berth_tfn *fn, int64_t symbol, berth_arena *scratch);
+
+// Whether a parameter's shape has a symbol: the function serves every extent of it.
+bool berth_tfn_is_polymorphic(const berth_tfn *fn);
+// The symbols of all shapes, regions and expressions become what `lookup` says (BERTH_DIM_UNKNOWN keeps one). In
+// symbols.c; O(function). Inside berth_arena_try of the module's arena.
+void berth_tfn_fix_symbols(berth_tfn *fn, berth_dim_lookup lookup, void *user);
 
 // UNSUPPORTED where a buffer has a symbolic dimension, with the symbols as remedies.
 berth_status berth_tfn_check_static(const berth_tfn *fn);

@@ -55,14 +55,18 @@ static void put_array(const char *name, const float *values) {
     cr_assert_eq(fclose(file), 0);
 }
 
-static void get_array(const char *name, float *values) {
+static void get_elements(const char *name, float *values, int count) {
     char path[256];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     FILE *file = fopen(path, "rb");
     cr_assert_not_null(file);
-    cr_assert_eq(fseek(file, -(long)(COUNT * sizeof(float)), SEEK_END), 0);
-    cr_assert_eq(fread(values, sizeof(float), COUNT, file), (size_t)COUNT);
+    cr_assert_eq(fseek(file, -(long)((size_t)count * sizeof(float)), SEEK_END), 0);
+    cr_assert_eq(fread(values, sizeof(float), (size_t)count, file), (size_t)count);
     cr_assert_eq(fclose(file), 0);
+}
+
+static void get_array(const char *name, float *values) {
+    get_elements(name, values, COUNT);
 }
 
 static const char module_text[] =
@@ -368,4 +372,29 @@ Test(external, costs_are_what_the_function_says) {
               "--set cores=1 --set dispatch_ns=0 >out && grep -q 'cpu:0 .* 1000000.0 us' out || "
               "{ cat out; false; }"),
         0);
+}
+
+// An expression of a function's type is no extent of its own: the code is told of N alone. The virtual machine calls it,
+// for an extent that only the input knows.
+Test(external, expressions_of_symbols) {
+    float x[COUNT], y[2 * COUNT];
+    for (int i = 0; i < COUNT; ++i) x[i] = (float)i;
+    put("open.txt",
+        "module \"open\"\n"
+        "graph @main(%a: f32[K]) { %g = call @twice(%a) return %g }\n"
+        "external @twice fn(f32[N])->(f32[2*N]) language \"c\" symbol \"f\" code meta(m1)\n"
+        "meta {\n"
+        "  m1 = text \"#include <stdint.h>\\n\"\n"
+        "            \"void f(const float *x, float *y, int64_t n) {\\n\"\n"
+        "            \"for (int64_t i = 0; i < 2 * n; ++i) y[i] = x[i / 2] + 1;\\n}\\n\"\n"
+        "}\n");
+    put_array("a.npy", x);
+    for (int vm = 0; vm < 2; ++vm) {
+        cr_assert_eq(shell(vm ? "\"$B\" run open.txt --executor vm --input a=a.npy -o g=g.npy >out"
+                              : "\"$B\" run open.txt --input a=a.npy -o g=g.npy >out"),
+                     0);
+        get_elements("g.npy", y, 2 * COUNT);
+        for (int i = 0; i < 2 * COUNT; ++i)
+            cr_expect_eq(y[i], (float)(i / 2 + 1), "%d: %g", i, (double)y[i]);
+    }
 }

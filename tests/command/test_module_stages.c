@@ -221,3 +221,108 @@ Test(module_stages, symbols_in_tensor_functions) {
         shell("! \"$B\" build sym.txt -o sym.berth 2>log && grep -q 'as in --dim N=1' log"), 0);
     leave_folder();
 }
+
+// Two of each element: y[2 i] = x[i], y[2 i + 1] = x[i] + 100.
+#define TWICE                                                                                      \
+    "tensor @twice(%%x: f32[N] in, %%y: f32[2*N] out) {\n"                                         \
+    "  parallel %%i in N { %%y[2 * %%i] = %%x[%%i] %%y[2 * %%i + 1] = %%x[%%i] + 100.0 }\n}\n"
+
+static void write_module(const char *name, const char *main) {
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", getenv("F"), name);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    cr_assert_gt(fprintf(file, "module \"m\"\n%s" TWICE, main), 0);
+    cr_assert_eq(fclose(file), 0);
+}
+
+// The last elements of b.npy.
+static void read_row(float *values, int count) {
+    char path[256];
+    snprintf(path, sizeof(path), "%s/b.npy", getenv("F"));
+    FILE *file = fopen(path, "rb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseek(file, -4L * count, SEEK_END), 0);
+    cr_assert_eq(fread(values, sizeof(*values), (size_t)count, file), (size_t)count);
+    cr_assert_eq(fclose(file), 0);
+}
+
+static void check_twice(int count) {
+    float values[64];
+    read_row(values, 2 * count);
+    for (int i = 0; i < 2 * count; ++i) {
+        float want = (float)(i / 2 + 1) + (i % 2 ? 100.0f : 0.0f);
+        cr_expect_eq(values[i], want, "%d of %d: %g", i, count, (double)values[i]);
+    }
+}
+
+// Each call binds the symbols of the function that it calls: here N is 3, 6 and 4, the caller's own names are others, and
+// two calls with the same extent share a copy.
+Test(module_stages, a_function_serves_calls_of_several_extents) {
+    enter_folder();
+    write_row(3);
+    write_module("poly.txt", "graph @pair(%x: f32[M]) { %y = call @twice(%x) return %y }\n"
+                             "graph @main(%a: f32[3]) {\n"
+                             "  %c = call @pair(%a)\n"
+                             "  %d = call @twice(%c)\n"
+                             "  %from = constant() {value = i64[1] (0)}\n"
+                             "  %to = constant() {value = i64[1] (4)}\n"
+                             "  %e = slice(%d, %from, %to)\n"
+                             "  %g = call @twice(%e)\n"
+                             "  %h = call @twice(%a)\n"
+                             "  %b = concat(%c, %d, %g, %h) {axis = 0}\n"
+                             "  return %b\n}\n");
+    cr_expect_eq(shell("\"$B\" run poly.txt --input a=a.npy --output b=b.npy --quiet"), 0);
+    static const float x[] = {1, 101, 2, 102, 3, 103};
+    float values[32];
+    read_row(values, 32);
+    for (int i = 0; i < 6; ++i) cr_expect_eq(values[i], x[i]);
+    for (int i = 0; i < 12; ++i) cr_expect_eq(values[6 + i], x[i / 2] + (i % 2 ? 100.0f : 0.0f));
+    for (int i = 0; i < 8; ++i)
+        cr_expect_eq(values[18 + i], values[6 + i / 2] + (i % 2 ? 100.0f : 0.0f));
+    for (int i = 0; i < 6; ++i) cr_expect_eq(values[26 + i], x[i]);
+    cr_expect_eq(shell("\"$B\" opt poly.txt --passes instantiate,plan-devices,inline-calls >out && "
+                       "[ $(grep -c '^tensor @twice_3' out) = 1 ] && [ $(grep -c '^tensor @twice_' "
+                       "out) = 3 ]"),
+                 0);
+    leave_folder();
+}
+
+// The virtual machine calls tensor functions too, one program for all extents within bounds.
+Test(module_stages, a_program_within_bounds_calls_tensor_functions) {
+    enter_folder();
+    write_module("open.txt", "graph @main(%a: f32[K]) { %b = call @twice(%a) return %b }\n");
+    cr_expect_eq(shell("\"$B\" build open.txt --dim K=1..20 -o open.berth --quiet"), 0);
+    for (int count = 1; count <= 20; count += 6) {
+        write_row(count);
+        cr_expect_eq(shell("\"$B\" run open.berth --input a=a.npy --output b=b.npy >out && "
+                           "grep -q 'compiled: nothing' out"),
+                     0);
+        check_twice(count);
+    }
+    leave_folder();
+}
+
+// In a branch that only the run chooses, of an extent that only the run knows.
+Test(module_stages, tensor_functions_in_branches) {
+    enter_folder();
+    write_row(5);
+    write_module("branch.txt",
+                 "graph @main(%a: f32[K]) {\n"
+                 "  %s = reduce_sum(%a) {keepdims = 0}\n"
+                 "  %limit = constant() {value = f32[] (14.0)}\n"
+                 "  %big = greater(%s, %limit)\n"
+                 "  %b = if(%big) {\n    %d = call @twice(%a)\n    return %d\n"
+                 "  } else {\n    %e = concat(%a, %a) {axis = 0}\n    return %e\n  }\n"
+                 "  return %b\n}\n");
+    cr_expect_eq(
+        shell("\"$B\" run branch.txt --executor vm --input a=a.npy --output b=b.npy --quiet"), 0);
+    check_twice(5);
+    write_row(4);  // the sum is 10
+    cr_expect_eq(
+        shell("\"$B\" run branch.txt --executor vm --input a=a.npy --output b=b.npy --quiet"), 0);
+    float values[8];
+    read_row(values, 8);
+    for (int i = 0; i < 8; ++i) cr_expect_eq(values[i], (float)(i % 4 + 1));
+    leave_folder();
+}
