@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "compiler/libraries/use.h"
 #include "compiler/rules.h"
 #include "executor/session.h"
 #include "toolkit/calibrate_copies.h"
@@ -37,7 +38,8 @@ static void note_run(measurement *m, uint32_t run) {
     for (uint32_t i = 0; i < m->program->step_count; ++i) m->ns[i][run] = m->step_ns[i];
 }
 
-// Steps of one call are one piece of work.
+// Steps of one call are one piece of work. External code is none that others could be measured by, and
+// libraries are measured beside our kernels (calibrate_libraries.c).
 static berth_status add_records(void *user) {
     measurement *m = user;
     const berth_program *program = m->program;
@@ -45,7 +47,8 @@ static berth_status add_records(void *user) {
     double *sum = berth_arena_new_array(m->arena, double, program->step_count);
     for (uint32_t i = 0; i < program->step_count; ++i) {
         double ns = berth_median(m->ns[i], m->runs);
-        if (ns <= 0 || !works[i]) continue;
+        if (ns <= 0 || !works[i] || !*works[i]->key) continue;
+        if (strcmp(works[i]->kind, BERTH_LIBRARY_COST_KIND) == 0) continue;
         uint32_t first = i;
         for (uint32_t k = i; k-- > 0 && i - k < 64;)
             if (works[k] == works[i]) first = k;

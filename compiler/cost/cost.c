@@ -163,7 +163,8 @@ static void find_times(const cost_model *model, const berth_module *module, bert
         if (figure && (!*held || figure < *held)) *held = figure;  // the least sure
     }
     if (out->found)
-        berth_libraries_times(module, main, device, &options, scratch, out->ns, out->figure);
+        berth_libraries_times(module, main, device, devices, &options, scratch, out->ns,
+                              out->figure);
     berth_arena_destroy(scratch);
 }
 
@@ -217,40 +218,80 @@ static berth_cost_figure figure_of(void *user, const berth_module *module, berth
     return figure;
 }
 
-// Whether kernels of the device are all that its operations become.
-static bool is_by_kernels(const berth_target *target) {
-    return !berth_rules_find(target->kind) && target->libs.count == 0;
+typedef BERTH_VEC(berth_plan_kernel) plan_kernels;
+
+// A device that says itself how long its operations take, by their tiles: none of them is a group.
+static bool has_times_of_rules(const cost_model *model, uint32_t device) {
+    const berth_kind_rules *rules = rules_of(model, device);
+    return rules && rules->time_ns;
+}
+
+static void add_operations_by_rules(cost_model *model, const berth_module *module,
+                                    berth_func_id main, const uint32_t *devices, berth_arena *arena,
+                                    plan_kernels *kernels) {
+    const berth_region *root = &berth_graph_get(module, main)->regions.data[0];
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        berth_op_id op = root->ops.data[i];
+        if (!has_times_of_rules(model, devices[op])) continue;
+        berth_plan_kernel kernel = {.op = op, .last = op};
+        kernel.time_ns = single_ns(model, module, main, op, devices[op], &kernel.figure);
+        kernel.memory_ns = memory_ns(model, module, main, op, devices[op]);
+        berth_vec_push(arena, kernels, kernel);
+    }
+}
+
+static void add_groups(const cost_model *model, const berth_kernel_groups *groups,
+                       berth_arena *arena, plan_kernels *kernels) {
+    double *run_bytes = berth_arena_new_array(arena, double, model->target->device_count);
+    for (uint32_t i = 0; i < groups->count; ++i)
+        run_bytes[groups->data[i].device] += groups->data[i].constant_bytes;
+    for (uint32_t i = 0; i < groups->count; ++i) {
+        const berth_kernel_group *group = &groups->data[i];
+        berth_cost_constants constants = {group->constant_bytes, run_bytes[group->device]};
+        if (has_times_of_rules(model, group->device)) continue;
+        berth_plan_kernel kernel = {.op = group->op, .last = group->last};
+        kernel.time_ns = berth_cost_work_ns(model->target, table_of(model), group->device,
+                                            &group->work, constants, &kernel.figure);
+        kernel.memory_ns =
+            berth_cost_memory_ns(model->target, group->device, &group->work, constants);
+        berth_vec_push(arena, kernels, kernel);
+    }
+}
+
+// A library's time takes the place of the kernels that it computes in place of.
+static void take_libraries(const cost_model *model, const berth_module *module, berth_func_id main,
+                           const uint32_t *devices, const berth_compile_options *options,
+                           berth_arena *arena, plan_kernels *kernels) {
+    uint32_t count = berth_graph_get(module, main)->ops.count;
+    double *ns = berth_arena_new_array(arena, double, count + 1);
+    berth_cost_figure *figures = berth_arena_new_array(arena, berth_cost_figure, count + 1);
+    for (uint32_t i = 0; i < count; ++i) ns[i] = -1;
+    for (uint32_t d = 0; d < model->target->device_count; ++d)
+        berth_libraries_times(module, main, d, devices, options, arena, ns, figures);
+    for (uint32_t i = 0; i < kernels->count; ++i) {
+        berth_plan_kernel *kernel = &kernels->data[i];
+        if (ns[kernel->op] < 0) continue;
+        kernel->time_ns = ns[kernel->op];
+        kernel->figure = figures[kernel->op];
+        ns[kernel->op] = 0;  // the first of them takes it all
+    }
 }
 
 static bool find_kernels(void *user, const berth_module *module, berth_func_id main,
                          const uint32_t *devices, berth_arena *arena,
                          const berth_plan_kernel **out_kernels, uint32_t *out_count) {
-    const cost_model *model = user;
-    const berth_graph *graph = berth_graph_get(module, main);
+    cost_model *model = user;
     if (!model->options) return false;
-    for (uint32_t i = 0; i < graph->ops.count; ++i)
-        if (!is_by_kernels(model->target->devices[devices[i]].target)) return false;
     berth_kernel_groups groups;
     berth_compile_options options = *model->options;
     options.target = model->target;
     if (!berth_kernel_groups_find(module, main, devices, &options, arena, &groups)) return false;
-    double *run_bytes = berth_arena_new_array(arena, double, model->target->device_count);
-    for (uint32_t i = 0; i < groups.count; ++i)
-        run_bytes[groups.data[i].device] += groups.data[i].constant_bytes;
-    berth_plan_kernel *kernels = berth_arena_new_array(arena, berth_plan_kernel, groups.count + 1);
-    for (uint32_t i = 0; i < groups.count; ++i) {
-        const berth_kernel_group *group = &groups.data[i];
-        berth_cost_constants constants = {group->constant_bytes, run_bytes[group->device]};
-        berth_plan_kernel *kernel = &kernels[i];
-        kernel->op = group->op;
-        kernel->last = group->last;
-        kernel->time_ns = berth_cost_work_ns(model->target, table_of(model), group->device,
-                                             &group->work, constants, &kernel->figure);
-        kernel->memory_ns =
-            berth_cost_memory_ns(model->target, group->device, &group->work, constants);
-    }
-    *out_kernels = kernels;
-    *out_count = groups.count;
+    plan_kernels kernels = {0};
+    add_operations_by_rules(model, module, main, devices, arena, &kernels);
+    add_groups(model, &groups, arena, &kernels);
+    take_libraries(model, module, main, devices, &options, arena, &kernels);
+    *out_kernels = kernels.data;
+    *out_count = kernels.count;
     return true;
 }
 

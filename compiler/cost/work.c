@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "compiler/external.h"
+#include "compiler/libraries/use.h"
 
 // ---- figures ------------------------------------------------------------------------------------
 
@@ -403,6 +404,25 @@ berth_work berth_work_of_op(const berth_module *module, berth_func_id function, 
     return work;
 }
 
+// Of a call of external code: what its function says of itself, and of a library's the name that its time is
+// measured under.
+static berth_work work_of_external(const berth_module *module, berth_func_id main, berth_op_id id,
+                                   berth_func_id external, berth_arena *arena) {
+    berth_op_work figures = berth_op_work_of(module, main, id);
+    const berth_attrs *attrs = &berth_module_function(module, external)->attrs;
+    berth_work work = {.key = "",
+                       .kind = "",
+                       .dtype = BERTH_DTYPE_F32,
+                       .flops = figures.flops,
+                       .bytes = figures.bytes};
+    double flops = 0, bytes = 0;
+    berth_external_cost(module, external, &flops, &bytes, &work.given_ns);
+    const char *key = berth_attrs_string(module, attrs, BERTH_LIBRARY_COST_KEY, "");
+    if (*key) work.key = berth_arena_strdup(arena, key);
+    if (*key) work.kind = BERTH_LIBRARY_COST_KIND;
+    return work;
+}
+
 berth_work *const *berth_works_of_main(const berth_module *module, berth_func_id main,
                                        berth_arena *arena) {
     const berth_graph *graph = berth_graph_get(module, main);
@@ -412,10 +432,13 @@ berth_work *const *berth_works_of_main(const berth_module *module, berth_func_id
         const berth_op *op = &graph->ops.data[root->ops.data[i]];
         if (op->kind != BERTH_OP_CALL) continue;
         const berth_attr *callee = berth_attrs_find(module, &op->attrs, "callee");
-        if (!callee || callee->kind != BERTH_ATTR_FUNCTION ||
-            !berth_graph_get(module, callee->function))
-            continue;
-        berth_work work = berth_work_of_primitive(module, callee->function, arena);
+        berth_func_id external = berth_external_called(module, op);
+        bool primitive = callee && callee->kind == BERTH_ATTR_FUNCTION &&
+                         berth_graph_get(module, callee->function);
+        if (!primitive && external == BERTH_NONE) continue;
+        berth_work work = primitive
+                              ? berth_work_of_primitive(module, callee->function, arena)
+                              : work_of_external(module, main, root->ops.data[i], external, arena);
         works[root->ops.data[i]] = berth_arena_copy(arena, &work, sizeof(work));
     }
     return works;

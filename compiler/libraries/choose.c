@@ -250,9 +250,24 @@ berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
 
 // ---- what placement goes by ----------------------------------------------------------------------
 
+// As berth_library_users, where each operation is on a device: who is elsewhere takes a copy, and so no
+// part in a call.
+static const berth_op_id *users_on(const berth_graph *graph, const uint32_t *devices,
+                                   berth_arena *arena) {
+    const berth_op_id *users = berth_library_users(graph, arena);
+    berth_op_id *here = berth_arena_copy(arena, users, graph->values.count * sizeof(*users));
+    for (uint32_t v = 0; v < graph->values.count; ++v) {
+        berth_op_id maker = graph->values.data[v].op;
+        bool used = users[v] != BERTH_NONE && users[v] != BERTH_LIBRARY_MANY_USERS;
+        if (used && maker != BERTH_NONE && devices[maker] != devices[users[v]])
+            here[v] = BERTH_LIBRARY_MANY_USERS;
+    }
+    return here;
+}
+
 void berth_libraries_times(const berth_module *module, berth_func_id main, uint32_t device,
-                           const berth_compile_options *options, berth_arena *scratch, double *ns,
-                           berth_cost_figure *figures) {
+                           const uint32_t *devices, const berth_compile_options *options,
+                           berth_arena *scratch, double *ns, berth_cost_figure *figures) {
     const berth_target *target = options->target->devices[device].target;
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
@@ -262,11 +277,12 @@ void berth_libraries_times(const berth_module *module, berth_func_id main, uint3
                  .arena = scratch,
                  .main = main,
                  .options = options,
-                 .users = berth_library_users(graph, scratch),
+                 .users = users_on(graph, devices, scratch),
                  .user_count = graph->values.count};
     berth_plan_library *all = room_for(&c, device);
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         berth_op_id op = root->ops.data[i];
+        if (devices[op] != device) continue;
         const berth_plan_library *chosen = chosen_of(all, compare(&c, device, op, all));
         if (!chosen || chosen->time_ns < 0) continue;
         ns[op] = chosen->time_ns + chosen->extra_ns;

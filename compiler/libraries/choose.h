@@ -19,11 +19,12 @@ BERTH_MUST_USE berth_status berth_libraries_choose(berth_module *module, berth_f
                                                    const berth_compile_options *options,
                                                    berth_plan *plan);
 
-// The times of @main on one device (of options->target) by operation, where a library would compute it
-// that was measured: the same choice, before placement. Others stay as they are.
+// The times of operations of @main on one device (of options->target), where a library would compute them
+// that was measured: the same choice, before placement. `devices`: where each operation would be; a call whose
+// operations are not all on the device is none. Others stay as they are.
 void berth_libraries_times(const berth_module *module, berth_func_id main, uint32_t device,
-                           const berth_compile_options *options, berth_arena *scratch, double *ns,
-                           berth_cost_figure *figures);
+                           const uint32_t *devices, const berth_compile_options *options,
+                           berth_arena *scratch, double *ns, berth_cost_figure *figures);
 
 // Per operation of a graph that was planned for the target: the library that computes it, on its own or in
 // the same call as an operation before it (bias, sum, relu). Sets these of `names`, one per operation,

@@ -82,6 +82,8 @@ bool berth_library_find(const berth_module *module, berth_func_id function,
 // "NAME: KEY" measured times are kept (compiler/cost/table.h), "berth: KEY" of our own kernels.
 const char *berth_library_key(const berth_library_use *use, berth_arena *arena);
 #define BERTH_LIBRARY_COST_KIND "library"  // of these records
+// Of the external function that calls the library: "NAME: KEY".
+#define BERTH_LIBRARY_COST_KEY "cost_key"
 
 // The C source of one use by `parts` threads at once at most, as an external function of language "c"
 // with the symbol BERTH_LIBRARY_SYMBOL; *out_groups is how many parts there are. `layouts`: tags of the

@@ -81,9 +81,10 @@ static berth_func_id function_for(pass *p, const berth_library_use *use, berth_t
                                   const char *const *layouts, int64_t parts) {
     berth_module *module = p->module;
     const berth_library_facts *facts = berth_library_facts_get(use->library);
+    const char *cost_key = berth_arena_printf(module->arena, "%s: %s", facts->name,
+                                              berth_library_key(use, module->arena));
     const char *computes =
-        berth_arena_printf(module->arena, "%s: %s, in %lld parts at most", facts->name,
-                           berth_library_key(use, module->arena), (long long)parts);
+        berth_arena_printf(module->arena, "%s, in %lld parts at most", cost_key, (long long)parts);
     berth_func_id found = find_function(module, computes, type);
     if (found != BERTH_NONE) return found;
     berth_library_code code = berth_library_code_of(use, layouts, parts, module->arena);
@@ -102,6 +103,7 @@ static berth_func_id function_for(pass *p, const berth_library_use *use, berth_t
         berth_arena_printf(module->arena, "%s of %s (%s)", use->what, facts->name, facts->file));
     berth_attrs_set_string(module, attrs, "library", facts->name);
     berth_attrs_set_string(module, attrs, "computes", computes);
+    berth_attrs_set_string(module, attrs, BERTH_LIBRARY_COST_KEY, cost_key);
     berth_attrs_set_string(
         module, attrs, "imports_note",
         berth_arena_printf(module->arena,

@@ -134,6 +134,55 @@ Test(libraries_command, devices_are_chosen_by_their_times) {
     }
 }
 
+// Of times written by hand, no library is needed: a product takes 1 s by dnnl, with the relu after it 5 s, and longer by
+// our kernels. A relu on another device is not taken with it; a simulation takes the same time.
+static void put_times(void) {
+    put("named.txt", "module \"m\"\ngraph @main(%x: f32[64,96], %w: f32[96,80]) {\n"
+                     "  %y = matmul(%x, %w) #1\n  %z = relu(%y) #2\n  return %z\n}\n"
+                     "locations {\n  #1 = \"m\" node \"y\" op \"MatMul\"\n  #2 = \"m\" node \"z\" "
+                     "op \"Relu\"\n}\n");
+    cr_assert_eq(
+        shell(
+            "\"$B\" calibrate m.txt --target 'cpu -cores=1' --duration 1ms -q "
+            "-o h.jsonl >out && : >t.jsonl && sed -n 's/\"class\": \"matmul.plain\".*//p' h.jsonl "
+            "| "
+            "sed 's/\"kind\": \"cpu\"/&, \"libs\": [\"dnnl\"]/' >of && test -s of && "
+            "put() { printf '%s\"class\": \"library\", \"work\": \"%s\", \"flops\": 1, "
+            "\"bytes\": 1, \"ns\": %s, \"runs\": 1}\\n' \"$(cat of)\" \"$1\" $2 >>t.jsonl; }; "
+            "k='matmul f32 [64,96]*[96,80]'; put \"dnnl: $k\" 1e9; put \"berth: $k\" 3e9; "
+            "put \"dnnl: $k, relu\" 5e9; put \"berth: $k, relu\" 7e9"),
+        0);
+}
+
+static double figure(const char *command, const char *relu_on, const char *name) {
+    char arguments[512];
+    snprintf(
+        arguments, sizeof(arguments),
+        "%s %s/named.txt --target 'cpu -cores=1,cpu -cores=1 -libs=dnnl' --costs %s/t.jsonl -q "
+        "--pin op:MatMul=cpu:1 --pin op:Relu=%s --format=json",
+        command, folder, folder, relu_on);
+    json_t *report = berth_run_json(arguments);
+    double ms = json_number_value(json_object_get(report, name));
+    json_decref(report);
+    return ms;
+}
+
+Test(libraries_command, plans_and_simulations_take_their_times) {
+    put_times();
+    static const struct {
+        const char *relu_on;
+        double ms;
+    } cases[] = {{"cpu:0", 1000}, {"cpu:1", 5000}};
+    for (size_t i = 0; i < 2; ++i) {
+        double planned = figure("plan", cases[i].relu_on, "predicted_ms");
+        double simulated = figure("simulate", cases[i].relu_on, "total_ms");
+        cr_expect(planned >= cases[i].ms && planned < cases[i].ms + 1, "%s: planned %g ms",
+                  cases[i].relu_on, planned);
+        cr_expect(simulated >= cases[i].ms && simulated < cases[i].ms + 1, "%s: simulated %g ms",
+                  cases[i].relu_on, simulated);
+    }
+}
+
 // An expected value from elsewhere: the module as it is printed after its layouts runs as it did.
 Test(libraries_command, printed_modules_go_on) {
     if (!are_here()) cr_skip_test("a library is not here");

@@ -26,8 +26,11 @@ static const berth_plan *plan_on(const char *target_text, const char *body) {
     berth_module *module = NULL;
     berth_multi_target *target = NULL;
     berth_compile_result result;
-    const char *text = berth_arena_printf(
-        arena, "module \"m\"\ngraph @main(%%x: f32[1024,1024], %%y: f32[1024,1024]) { %s }", body);
+    const char *text =
+        berth_arena_printf(arena,
+                           "module \"m\"\ngraph @main(%%x: f32[1024,1024], %%y: f32[1024,1024], "
+                           "%%i: i8[1,16,32,32]) { %s }",
+                           body);
     assert_ok(berth_target_parse(arena, target_text, NULL, &target));
     assert_ok(berth_module_parse(arena, text, strlen(text), "text", &module));
     assert_ok(berth_compile(module, &(berth_compile_options){.target = target, .plan_only = true},
@@ -71,6 +74,20 @@ Test(finished_plan, nothing_is_fused_where_the_device_changes) {
         plan_of("%l = matmul(%x, %y) on cpu:1 %m = relu(%l) on cpu:1 return %m");
     cr_expect_eq(together->entries[1].time_ns, 0);
     cr_expect_eq(together->entries[1].figure, BERTH_COST_NONE);
+}
+
+// An NPU counts its operations itself, as it does alone; beside it the others are counted by their kernels.
+Test(finished_plan, beside_an_npu_kernels_are_what_they_are) {
+    const berth_plan *alone = plan_on("npu,cpu", "%k = relu(%i) on npu:0 return %k");
+    const berth_plan *plan =
+        plan_on("npu," CORE "," CORE,
+                "%k = relu(%i) on npu:0 %l = matmul(%x, %y) on cpu:0 %m = relu(%l) on cpu:1 "
+                "return %k, %m");
+    cr_assert_eq(plan->entry_count, 3);
+    cr_expect_gt(plan->entries[0].time_ns, 0);
+    cr_expect_eq(plan->entries[0].time_ns, alone->entries[0].time_ns);
+    cr_expect_geq(plan->entries[1].time_ns, product_ns);
+    cr_expect_gt(plan->entries[2].time_ns, 0);  // not fused with the product
 }
 
 // x comes from the caller, %l from a kernel of the processor: both are 4 MiB over the same link. 25 us until the
