@@ -106,16 +106,21 @@ static void declare_kernel(berth_c_printer *p, const char *entry, const char *de
 
 // How often a loop is unrolled: whole, or by a divisor that keeps the copies at a number of
 // statements that compilers take in their stride (their time grows faster than the copies; measured
-// with gcc 12: 420 statements on vectors of 16 take 17 s, 210 a fifth of a second).
+// with gcc 12: 420 statements on vectors of 16 take 17 s, 210 a fifth of a second). What is left of a
+// loop that is unrolled whole is one block with all around it, in which gcc's combiner takes longer:
+// 450 statements on vectors of 8 took 14 s, 224 on vectors of 16 2.2 s, half of them a loop of two
+// rounds a twentieth of a second.
 static int64_t unroll_count(const berth_tfn *fn, const berth_stmt_node *body, int64_t extent) {
-    static const int64_t most_statements = 512, most_wide_statements = 256;
+    static const int64_t most_statements = 512, most_wide_statements = 256, most_wide_whole = 128;
     int64_t statements = body->kind == BERTH_STMT_SEQ ? body->count : 1, count = extent;
-    int64_t most = most_statements;
+    int64_t most = most_statements, most_whole = most_statements;
     for (uint32_t i = 0; body->kind == BERTH_STMT_SEQ && i < body->count; ++i) {
         const berth_stmt_node *part = &fn->stmts.data[fn->lists.data[body->first + i]];
-        if (part->kind == BERTH_STMT_STORE && fn->bufs.data[part->buf].lanes >= 16)
-            most = most_wide_statements;
+        if (part->kind != BERTH_STMT_STORE || fn->bufs.data[part->buf].lanes < 8) continue;
+        most = most_wide_statements;
+        most_whole = most_wide_whole;
     }
+    if (count > 1 && count * statements > most_whole) --count;
     while (count > 1 && (count * statements > most || extent % count)) --count;
     return count;
 }
