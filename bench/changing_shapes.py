@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Streams of inputs whose shapes change, beside ONNX Runtime, with all first runs.
 
-    PYTHONPATH=python python3 bench/changing_shapes.py [MODEL...] [--runs 40] [--threads 1] [--programs FOLDER [--only]]
+    PYTHONPATH=python python3 bench/changing_shapes.py [MODEL...] [--runs 40] [--threads 1] [--programs FOLDER [--only]] [--pause SECONDS]
 
 For each model of ../shared/models below: --runs inputs of random shapes, the same for both, one after the other in one session
-each, in turns. Three kinds of sessions: one that compiles, with an empty cache of kernels; another one after it, for other
-shapes, with what the first one left in the cache; and, with --programs, one of a program file, which is built (and kept in FOLDER)
+each, in turns. Kinds of sessions: one that compiles, with an empty cache of kernels; another one after it, for other
+shapes, with what the first one left in the cache, and (--pause) that one again, once it had time to compile a program for many
+shapes beside its runs; and, with --programs, one of a program file, which is built (and kept in FOLDER)
 for all these shapes (--only: nothing else). Loading is in none of the times. Printed are the time of the first run, the medians of runs at shapes
 that are new and of those that came before, and the whole stream, divided by ONNX Runtime's.
 """
@@ -108,6 +109,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--programs", metavar="FOLDER")
     parser.add_argument("--only", action="store_true")
+    parser.add_argument("--pause", type=float, default=0, metavar="SECONDS")
     args = parser.parse_args()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = args.threads
@@ -120,11 +122,13 @@ def main():
             if args.programs:
                 os.makedirs(args.programs, exist_ok=True)
                 program = program_of(berth, name, args.programs)
-            for kind, seed in (("empty cache", 1), ("kernels cached", 2), ("program", 3)):
-                if not args.programs if kind == "program" else args.only:
-                    continue
-                loaded = berth.load(program if kind == "program" else model, threads=args.threads,
-                                    **({} if kind == "program" else {"target": "cpu"}))
+            kinds = [("empty cache", 1), ("kernels cached", 2)] + ([("after a pause", 4)] if args.pause else [])
+            for kind, seed in kinds * (not args.only) + [("program", 3)] * bool(args.programs):
+                if kind == "after a pause":
+                    time.sleep(args.pause)
+                else:
+                    loaded = berth.load(program if kind == "program" else model, threads=args.threads,
+                                        **({} if kind == "program" else {"target": "cpu"}))
                 session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
                 random = np.random.default_rng(seed)
                 inputs = [make(random) for _ in range(args.runs)]

@@ -20,10 +20,10 @@ struct berth_vm_runner {
         *first_variant;  // variants by piece; per piece where its own begin, and the end
     uint32_t *piece_families, *first_family;  // the same of families
     berth_vm_runner_report report;
-    berth_vm_heap heap;
+    berth_vm_heap own_heap, *heap;
     berth_vm_states states;  // its program NULL: none are kept
     berth_vm_watch watch;
-    atomic_uint cancelled;
+    atomic_uint own_cancelled, *cancelled;
 };
 
 // ---- finding a variant --------------------------------------------------------------------------
@@ -238,14 +238,14 @@ static berth_status run_given(berth_vm_runner *r, uint32_t piece, given *g,
     BERTH_TRY(berth_vm_piece_tensors(held, g->values, g->tensors));
     BERTH_TRY(choose(r, piece, g->tensors, &c));
     if (!c.variant->program)
-        return berth_vm_piece_give(berth_pool_allocator(r->heap.pool), c.variant->results,
+        return berth_vm_piece_give(berth_pool_allocator(r->heap->pool), c.variant->results,
                                    held->output_count, outputs);
     BERTH_TRY(make_dense(c.variant->program, held->input_count, g, &r->report.traffic,
                          &r->report.copied_bytes));
     const berth_vm_piece_call call = {.piece = held,
                                       .watch = &r->watch,
                                       .inputs = g->tensors,
-                                      .allocator = berth_pool_allocator(r->heap.pool),
+                                      .allocator = berth_pool_allocator(r->heap->pool),
                                       .values = g->values,
                                       .dense = g->dense,
                                       .traffic = &r->report.traffic,
@@ -258,15 +258,15 @@ static berth_status run_given(berth_vm_runner *r, uint32_t piece, given *g,
 static berth_status run_piece(berth_vm_runner *r, uint32_t piece, berth_vm_value *const *inputs,
                               berth_vm_value **outputs) {
     const uint32_t count = berth_vm_piece_at(r->program->vm->code, piece)->input_count;
-    const berth_bump_mark mark = berth_bump_at(&r->heap.lists);
+    const berth_bump_mark mark = berth_bump_at(&r->heap->lists);
     const size_t size_bytes = count * (sizeof(berth_tensor) + sizeof(berth_vm_value *));
-    berth_tensor *tensors = berth_bump_take(&r->heap.lists, size_bytes);
+    berth_tensor *tensors = berth_bump_take(&r->heap->lists, size_bytes);
     if (!tensors) return berth_status_oom();
     memset(tensors, 0, size_bytes);
     given g = {inputs, tensors, (berth_vm_value **)(tensors + count)};
     berth_status status = run_given(r, piece, &g, outputs);
     for (uint32_t i = 0; i < count; ++i) berth_vm_value_release(g.dense[i]);
-    berth_bump_back(&r->heap.lists, mark);
+    berth_bump_back(&r->heap->lists, mark);
     return status;
 }
 
@@ -288,18 +288,18 @@ static berth_status run_code(berth_vm_runner *runner, berth_vm_value *const *inp
                              berth_vm_value **outputs) {
     const berth_vm_program *code = runner->program->vm->code;
     BERTH_TRY(berth_vm_check_inputs(code, inputs));
-    berth_vm_machine machine = {.allocator = berth_pool_allocator(runner->heap.pool),
-                                .lists = &runner->heap.lists,
+    berth_vm_machine machine = {.allocator = berth_pool_allocator(runner->heap->pool),
+                                .lists = &runner->heap->lists,
                                 .user = runner,
                                 .run_segment = run_segment,
                                 .run_host = run_host,
                                 .traffic = &runner->report.traffic,
-                                .cancelled = &runner->cancelled};
+                                .cancelled = runner->cancelled};
     berth_status status = berth_vm_run(&machine, code, inputs, outputs);
     runner->report.instructions = machine.instructions;
     runner->report.segments = machine.segments;
     runner->report.host_operations = machine.host_operations;
-    atomic_store(&runner->cancelled, 0);
+    atomic_store(runner->cancelled, 0);
     return status;
 }
 
@@ -344,7 +344,7 @@ berth_status berth_vm_runner_run(berth_vm_runner *runner, berth_vm_value *const 
         outputs[i] = NULL;
     }
     berth_workspaces_end_run(&runner->devices.blocks);
-    return berth_vm_heap_end_run(&runner->heap, status);
+    return berth_vm_heap_end_run(runner->heap, status);
 }
 
 berth_workspaces *berth_vm_runner_blocks(berth_vm_runner *runner) {
@@ -352,7 +352,7 @@ berth_workspaces *berth_vm_runner_blocks(berth_vm_runner *runner) {
 }
 
 berth_pool *berth_vm_runner_pool(const berth_vm_runner *runner) {
-    return runner->heap.pool;
+    return runner->heap->pool;
 }
 
 berth_status berth_vm_runner_keep_states(berth_vm_runner *runner) {
@@ -362,7 +362,7 @@ berth_status berth_vm_runner_keep_states(berth_vm_runner *runner) {
     if (count == 0)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "the program was built without states");
     if (runner->states.program) return BERTH_OK;
-    return berth_vm_states_open(code, berth_pool_allocator(runner->heap.pool), &runner->states);
+    return berth_vm_states_open(code, berth_pool_allocator(runner->heap->pool), &runner->states);
 }
 
 void berth_vm_runner_reset_states(berth_vm_runner *runner) {
@@ -382,7 +382,7 @@ void berth_vm_runner_watch(berth_vm_runner *runner, berth_vm_watch watch) {
 }
 
 void berth_vm_runner_cancel(berth_vm_runner *runner) {
-    atomic_store(&runner->cancelled, 1);
+    atomic_store(runner->cancelled, 1);
 }
 
 const berth_vm_runner_report *berth_vm_runner_get_report(const berth_vm_runner *runner) {
@@ -437,11 +437,13 @@ berth_status berth_vm_runner_open(const berth_program *program,
             program->executor);
     berth_vm_runner *r = berth_calloc(allocator, 1, sizeof(*r));
     if (!r) return berth_status_oom();
-    atomic_init(&r->cancelled, 0);
+    atomic_init(&r->own_cancelled, 0);
+    r->cancelled = options && options->cancelled ? options->cancelled : &r->own_cancelled;
     r->program = program;
     berth_status status = berth_arena_create(allocator, &r->arena);
     if (!status) status = berth_arena_try(r->arena, make_lists, r);
-    if (!status) status = berth_vm_heap_open(&r->heap);
+    r->heap = options && options->heap ? options->heap : &r->own_heap;
+    if (!status && r->heap == &r->own_heap) status = berth_vm_heap_open(r->heap);
     if (status) {
         berth_vm_runner_close(r);
         return status;
@@ -462,7 +464,7 @@ void berth_vm_runner_close(berth_vm_runner *runner) {
     for (uint32_t i = 0; runner->variants && i < runner->program->vm->variant_count; ++i)
         berth_session_close(runner->variants[i].session);
     berth_vm_shapes_close(&runner->shapes);
-    berth_vm_heap_close(&runner->heap);
+    berth_vm_heap_close(&runner->own_heap);
     berth_open_devices_close(&runner->devices);
     berth_arena_destroy(runner->arena);
     berth_free(berth_allocator_system(), runner, sizeof(*runner));

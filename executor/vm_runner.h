@@ -8,6 +8,7 @@
 #define BERTH_EXECUTOR_VM_RUNNER_H_
 
 #include "executor/vm.h"
+#include "executor/vm_heap.h"
 #include "memory/pool.h"
 
 typedef struct berth_vm_runner berth_vm_runner;
@@ -15,6 +16,8 @@ typedef struct berth_vm_runner berth_vm_runner;
 typedef struct berth_vm_runner_options {
     uint32_t thread_count;     // of processors; 0 = all cores
     const char *cache_folder;  // of kernels that drivers compile; outlives the runner; NULL = none
+    berth_vm_heap *heap;       // what values lie in, outlives the runner; NULL = one of its own
+    atomic_uint *cancelled;  // what ends a run, outlives the runner; NULL = berth_vm_runner_cancel
 } berth_vm_runner_options;
 
 typedef struct berth_vm_runner_report {
@@ -56,7 +59,7 @@ void berth_vm_runner_cancel(berth_vm_runner *runner);
 
 // What values in memories of devices lie in. Lives with the runner.
 berth_workspaces *berth_vm_runner_blocks(berth_vm_runner *runner);
-// What values lie in: its limit and what it holds. Lives with the runner.
+// What values lie in: its limit and what it holds. Lives with the runner, or the heap that it was given.
 berth_pool *berth_vm_runner_pool(const berth_vm_runner *runner);
 // Lives with the runner, and tells of its last run.
 const berth_vm_runner_report *berth_vm_runner_get_report(const berth_vm_runner *runner);

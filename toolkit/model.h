@@ -45,6 +45,9 @@ typedef struct berth_model_options {
     // (optional) "vta:0,opencl:0": sessions of the virtual machine do not compute on the host what these can,
     // although it is faster there (berth_vm_emit); what runs elsewhere all the same is not an error here.
     const char *required_devices;
+    // Sessions of the virtual machine make a program for many shapes once shapes change (vm_general.h), where all
+    // devices work in one memory.
+    bool makes_general_program;
     const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 

@@ -23,7 +23,9 @@ typedef struct builder {
     berth_vm_reached reached;
     const char *const *specialisations;
     uint32_t specialisation_count;
-    BERTH_VEC(berth_tensor *) sets;  // inputs of the model for each set of numbers
+    const berth_tensor *const *shapes;  // or these
+    uint32_t shape_count;
+    BERTH_VEC(const berth_tensor *) sets;  // inputs of the model for each set of numbers
     berth_vm_variant *variants;
     // Constants of all, each once:
     berth_interner *hashes;
@@ -497,6 +499,8 @@ static bool was_compiled(const builder *b, uint32_t index) {
 
 static berth_status compile_reached(builder *b, uint32_t index, bool again) {
     const berth_vm_reach *reach = &b->reached.list.data[index];
+    if (berth_interrupt_pending(b->compile.interrupt))
+        return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");
     b->variants[index] = (berth_vm_variant){
         .piece = reach->piece, .inputs = reach->inputs, .results = reach->results};
     b->compile.generic_scope = reach->piece;
@@ -561,30 +565,58 @@ static berth_status build_in_work(builder *b) {
     return berth_arena_try(b->arena, assemble, b);
 }
 
+static builder make_builder(berth_arena *arena, berth_module *module,
+                            const berth_compile_options *options,
+                            const berth_program **out_program) {
+    *out_program = NULL;
+    return (builder){.arena = arena,
+                     .module = module,
+                     .compile = *options,
+                     .target = *options->target,
+                     .reached = {.arena = arena},
+                     .out_program = out_program};
+}
+
+// `read_sets` says which shapes it is for.
+static berth_status build(builder *b, berth_status (*read_sets)(void *builder)) {
+    BERTH_TRY(berth_vm_refuse_budgets(b->compile.target));
+    b->target.executor = BERTH_EXECUTOR_GRAPH;
+    b->compile.target = &b->target;
+    b->compile.known_inputs = NULL;
+    b->compile.known_input_count = 0;
+    // Notes about operations on the host are of runs that compile; here they are compiled, or refused.
+    BERTH_TRY(berth_vm_emit(b->module, (berth_log){.write = NULL}, false, &b->code));
+    BERTH_TRY(berth_arena_try(b->arena, read_sets, b));
+    if (b->many) BERTH_TRY(berth_arena_try(b->arena, open_stores, b));
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &b->work));
+    berth_status status = build_in_work(b);
+    berth_arena_destroy(b->work);
+    return status;
+}
+
 berth_status berth_vm_build(berth_arena *arena, berth_module *module,
                             const berth_compile_options *options,
                             const char *const *specialisations, uint32_t specialisation_count,
                             const berth_program **out_program) {
-    builder b = {.arena = arena,
-                 .module = module,
-                 .compile = *options,
-                 .target = *options->target,
-                 .reached = {.arena = arena},
-                 .specialisations = specialisations,
-                 .specialisation_count = specialisation_count,
-                 .out_program = out_program};
-    *out_program = NULL;
-    BERTH_TRY(berth_vm_refuse_budgets(options->target));
-    b.target.executor = BERTH_EXECUTOR_GRAPH;
-    b.compile.target = &b.target;
-    b.compile.known_inputs = NULL;
-    b.compile.known_input_count = 0;
-    // Notes about operations on the host are of runs that compile; here they are compiled, or refused.
-    BERTH_TRY(berth_vm_emit(module, (berth_log){.write = NULL}, false, &b.code));
-    BERTH_TRY(berth_arena_try(arena, check_and_read_sets, &b));
-    if (b.many) BERTH_TRY(berth_arena_try(arena, open_stores, &b));
-    BERTH_TRY(berth_arena_create(berth_allocator_system(), &b.work));
-    berth_status status = build_in_work(&b);
-    berth_arena_destroy(b.work);
-    return status;
+    builder b = make_builder(arena, module, options, out_program);
+    b.specialisations = specialisations;
+    b.specialisation_count = specialisation_count;
+    return build(&b, check_and_read_sets);
+}
+
+static berth_status take_shapes(void *user) {
+    builder *b = user;
+    for (uint32_t i = 0; i < b->shape_count; ++i) berth_vec_push(b->arena, &b->sets, b->shapes[i]);
+    b->many = true;
+    return berth_plan_check_pins(b->module, &b->target, b->compile.log, b->arena);
+}
+
+berth_status berth_vm_build_shapes(berth_arena *arena, berth_module *module,
+                                   const berth_compile_options *options,
+                                   const berth_tensor *const *shapes, uint32_t count,
+                                   const berth_program **out_program) {
+    builder b = make_builder(arena, module, options, out_program);
+    b.shapes = shapes;
+    b.shape_count = count;
+    return build(&b, take_shapes);
 }

@@ -21,6 +21,14 @@ BERTH_MUST_USE berth_status berth_vm_build(berth_arena *arena, berth_module *mod
                                            uint32_t specialisation_count,
                                            const berth_program **out_program);
 
+// The same for these shapes alone: `shapes[i]` has an element type and extents per input of the model, and no data; the
+// largest come first. What is compiled for them shares kernels and becomes families, as with bounds. Errors: also CANCELLED
+// (options->interrupt), between two shapes.
+BERTH_MUST_USE berth_status berth_vm_build_shapes(berth_arena *arena, berth_module *module,
+                                                  const berth_compile_options *options,
+                                                  const berth_tensor *const *shapes, uint32_t count,
+                                                  const berth_program **out_program);
+
 // The names in specialisations, in `arena`. Texts that are none are left to berth_vm_build. Not inside
 // berth_arena_try.
 BERTH_MUST_USE berth_status berth_vm_build_names(berth_arena *arena,

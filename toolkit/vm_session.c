@@ -46,6 +46,8 @@ struct berth_vm_session {
     bool has_relations;             // of dimensions of inputs: every run checks them
     berth_vm_value *const *run_inputs;  // of the run in progress
     berth_vm_prepare *prepare;
+    berth_module *imported;     // NULL where no program for many shapes is wanted
+    berth_vm_general *general;  // NULL the same
     berth_vm_watch watch;
     atomic_uint cancelled;
 };
@@ -313,6 +315,25 @@ static berth_status refuse_parallel(const berth_compile_options *options) {
         options->parallel);
 }
 
+// Byte code changes the module that it is made from.
+static berth_status keep_imported(void *user) {
+    berth_vm_session *s = user;
+    s->imported = berth_module_copy(s->arena, s->module);
+    return BERTH_OK;
+}
+
+static berth_status open_general(berth_vm_session *s) {
+    const berth_vm_general_what what = {.module = s->imported,
+                                        .code = s->code.program,
+                                        .compile = s->compile,
+                                        .thread_count = s->devices.thread_count,
+                                        .heap = &s->heap,
+                                        .cancelled = &s->cancelled};
+    BERTH_TRY(berth_vm_general_open(&what, &s->general));
+    berth_vm_general_set_limit(s->general, s->most_kept_bytes);
+    return BERTH_OK;
+}
+
 static berth_status load(void *user) {
     const open_job *job = user;
     berth_vm_session *s = job->session;
@@ -348,10 +369,13 @@ static berth_status load(void *user) {
     s->compile.generic_kernels = s->generic_kernels;
     s->compile.packed_store = s->packed_store;
     s->has_relations = berth_vm_has_relations(s->module);
+    if (job->options->makes_general_program && is_one_memory(s->target))
+        BERTH_TRY(berth_arena_try(s->arena, keep_imported, s));
     BERTH_TRY(berth_vm_emit(s->module, job->options->compile.log,
                             must_leave_host(s->target, job->options->required_devices), &s->code));
     BERTH_TRY(berth_vm_prepare_open(s->module, &s->prepare));
     if (is_one_memory(s->target)) s->parts = berth_vm_parts_create(s->arena, s->module, &s->code);
+    if (s->imported) BERTH_TRY(open_general(s));
     return berth_packed_store_trust(s->packed_store, s->module);
 }
 
@@ -383,7 +407,8 @@ static berth_status open_session_of(open_job *job, uint32_t thread_count,
 // Of a program file, or of a model with states, which need a program.
 static berth_status open_program(berth_vm_session *session, const char *path,
                                  const berth_model_options *options, uint32_t thread_count) {
-    const berth_vm_runner_options runner = {thread_count, options->compile.cache_folder};
+    const berth_vm_runner_options runner = {.thread_count = thread_count,
+                                            .cache_folder = options->compile.cache_folder};
     berth_model_options made = *options;
     made.makes_vm_program = true;
     if (!berth_program_is_file(path)) made.target_options.executor = "vm";
@@ -428,6 +453,7 @@ berth_status berth_vm_session_open_memory(const void *data, size_t size_bytes, c
 void berth_vm_session_close(berth_vm_session *session) {
     if (!session) return;
     berth_vm_prepare_close(session->prepare);  // it uses all else
+    berth_vm_general_close(session->general);
     berth_vm_runner_close(session->runner);
     berth_model_destroy(session->model);
     berth_vm_kept_clear(&session->kept);
@@ -442,6 +468,7 @@ void berth_vm_session_close(berth_vm_session *session) {
 void berth_vm_session_set_limits(berth_vm_session *session, uint32_t segments, uint64_t bytes) {
     session->most_kept = segments ? segments : MOST_KEPT;
     session->most_kept_bytes = bytes ? bytes : MOST_KEPT_BYTES;
+    if (session->general) berth_vm_general_set_limit(session->general, session->most_kept_bytes);
 }
 
 void berth_vm_session_follow(berth_vm_session *session, berth_log log, berth_interrupt interrupt) {
@@ -457,10 +484,10 @@ const berth_vm_body *berth_vm_session_body(const berth_vm_session *session) {
     return session->model ? berth_model_program(session->model)->vm : NULL;
 }
 
-static berth_status run_program(berth_vm_session *session, berth_vm_value *const *inputs,
-                                berth_vm_value **outputs) {
-    berth_status status = berth_vm_runner_run(session->runner, inputs, outputs);
-    const berth_vm_runner_report *report = berth_vm_runner_get_report(session->runner);
+static berth_status run_program(berth_vm_session *session, berth_vm_runner *runner,
+                                berth_vm_value *const *inputs, berth_vm_value **outputs) {
+    berth_status status = berth_vm_runner_run(runner, inputs, outputs);
+    const berth_vm_runner_report *report = berth_vm_runner_get_report(runner);
     session->report.instructions = report->instructions;
     session->report.segment_runs = report->segments;
     session->report.host_operations = report->host_operations;
@@ -468,13 +495,61 @@ static berth_status run_program(berth_vm_session *session, berth_vm_value *const
     return status;
 }
 
+// Parts of segments are compiled in a millisecond or so; and where signals wait for what is compiled, nothing is
+// compiled beside the runs.
+static bool is_cheap(const berth_vm_session *s) {
+    bool divided = s->compile.interrupt.pending != NULL;
+    for (uint32_t i = 0; s->parts && i < s->code.program->segment_count; ++i)
+        divided |= berth_vm_parts_is_divided(s->parts, i);
+    return divided;
+}
+
+static void say_general(const berth_vm_session *s, const berth_vm_general_report *before) {
+    berth_vm_general_report now;
+    berth_vm_general_get_report(s->general, &now);
+    if (now.program_count > before->program_count)
+        berth_log_message(s->compile.log, BERTH_LOG_INFO,
+                          "a program for %u shapes is there: they need no compiler",
+                          now.shape_count);
+    if (now.refusal && !before->refusal)
+        berth_log_message(s->compile.log, BERTH_LOG_INFO,
+                          "each shape is compiled for itself, and not many at once: %s",
+                          now.refusal);
+}
+
+// By the program for many shapes. False: the shapes are to be compiled for themselves.
+static berth_status run_general(berth_vm_session *s, berth_vm_value *const *inputs,
+                                berth_vm_value **outputs, bool *out_ran) {
+    berth_vm_runner *runner = NULL;
+    berth_vm_general_report before;
+    berth_vm_general_get_report(s->general, &before);
+    *out_ran = false;
+    BERTH_TRY(berth_vm_general_find(s->general, inputs, is_cheap(s), &runner));
+    berth_status status = runner ? run_program(s, runner, inputs, outputs) : BERTH_OK;
+    *out_ran = runner != NULL;
+    // What data decides may lead where no shape of the bounds does.
+    if (berth_status_code(status) == BERTH_UNSUPPORTED) {
+        berth_vm_general_give_up(s->general, berth_status_message(status));
+        berth_status_free(status);
+        status = BERTH_OK;
+        *out_ran = false;
+    }
+    say_general(s, &before);
+    return status;
+}
+
 berth_status berth_vm_session_run(berth_vm_session *session, berth_vm_value *const *inputs,
                                   berth_vm_value **outputs) {
-    if (session->runner) return run_program(session, inputs, outputs);
+    if (session->runner) return run_program(session, session->runner, inputs, outputs);
     const berth_vm_program *program = session->code.program;
     for (uint32_t i = 0; i < program->output_count; ++i) outputs[i] = NULL;
     BERTH_TRY(berth_vm_check_inputs(program, inputs));
     if (session->has_relations) BERTH_TRY(berth_vm_check_relations(session->module, inputs));
+    if (session->general) {
+        bool ran = false;
+        BERTH_TRY(run_general(session, inputs, outputs, &ran));
+        if (ran) return BERTH_OK;
+    }
     berth_vm_traffic traffic = {0};
     berth_vm_machine machine = {.allocator = berth_pool_allocator(session->heap.pool),
                                 .lists = &session->heap.lists,
@@ -500,6 +575,7 @@ berth_pool *berth_vm_session_pool(const berth_vm_session *session) {
 
 void berth_vm_session_wait(berth_vm_session *session) {
     if (session->prepare) berth_vm_prepare_wait(session->prepare);
+    if (session->general) berth_vm_general_wait(session->general);
 }
 
 berth_vm_runner *berth_vm_session_runner(berth_vm_session *session) {
@@ -510,6 +586,7 @@ void berth_vm_session_watch(berth_vm_session *session, berth_vm_watch watch) {
     session->watch = watch;
     session->devices.profile = watch.listener != NULL;
     if (session->runner) berth_vm_runner_watch(session->runner, watch);
+    if (session->general) berth_vm_general_watch(session->general, watch);
 }
 
 void berth_vm_session_cancel(berth_vm_session *session) {
@@ -527,6 +604,9 @@ berth_status berth_vm_session_require(const berth_vm_session *session, const cha
                                  "reference interpreter computes what has strings or a shape that "
                                  "is only known in the run",
                                  session->on_host->op, session->on_host->name, host->name, devices);
+    const berth_program *general =
+        session->general ? berth_vm_general_program(session->general) : NULL;
+    if (general) BERTH_TRY(berth_program_require(general, devices, true));
     for (const berth_vm_compiled *c = session->kept.newest; c; c = c->older)
         BERTH_TRY(berth_program_require(c->program, devices, true));
     return BERTH_OK;
@@ -537,6 +617,8 @@ void berth_vm_session_get_report(const berth_vm_session *session, berth_vm_repor
     if (session->runner) return;
     out_report->workspace_bytes = berth_workspaces_bytes(&session->devices.workspaces);
     berth_generic_kernels_get_report(session->generic_kernels, &out_report->kernels);
-    out_report->held_bytes = berth_arena_used_bytes(session->arena) + session->kept.size_bytes +
+    if (session->general) berth_vm_general_get_report(session->general, &out_report->general);
+    out_report->held_bytes = out_report->general.held_bytes +
+                             berth_arena_used_bytes(session->arena) + session->kept.size_bytes +
                              out_report->workspace_bytes + out_report->kernels.held_bytes;
 }

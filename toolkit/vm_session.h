@@ -11,6 +11,7 @@
 #include "compiler/kernels/generic_kernels.h"
 #include "executor/vm_runner.h"
 #include "toolkit/model.h"
+#include "toolkit/vm_general.h"
 
 typedef struct berth_vm_session berth_vm_session;
 
@@ -29,6 +30,7 @@ typedef struct berth_vm_report {
         kernels;               // functions of segments: compiled, and used again for other shapes
     uint32_t kernel_count;     // of all compiled segments
     uint64_t workspace_bytes;  // that all compiled segments have together
+    berth_vm_general_report general;  // of the program for many shapes, where the session makes one
     // Of the session and of all that it keeps, but for packed constants: ends to grow with the limits of
     // what is kept, however many shapes come.
     uint64_t held_bytes;

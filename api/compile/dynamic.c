@@ -86,6 +86,7 @@ static berth_status load(berth_compiler *compiler, const char *path, const void 
     berth_model_options options;
     *out_dynamic = NULL;
     BERTH_TRY(berth_api__compiler_options(compiler, &options));
+    options.makes_general_program = true;
     compiled_model *model = berth_calloc(berth_allocator_system(), 1, sizeof(*model));
     if (!model) return berth_status_oom();
     berth_status status = berth_arena_create(berth_allocator_system(), &model->arena);
@@ -162,7 +163,10 @@ berth_status berth_dynamic_get_report(const berth_dynamic *dynamic,
                                         .compile_ns = report.compile_ns,
                                         .exact_count = report.kernels.exact_count,
                                         .generic_count = report.kernels.generic_count,
-                                        .reused_count = report.kernels.reused_count};
+                                        .reused_count = report.kernels.reused_count,
+                                        .general_shape_count = report.general.shape_count,
+                                        .general_run_count = report.general.run_count,
+                                        .general_refusal = report.general.refusal};
     if (size_bytes < sizeof(facts.model) || size_bytes > sizeof(facts))
         return berth_status_make(BERTH_INVALID_ARGUMENT,
                                  "a report has %zu bytes in this version, not %zu", sizeof(facts),

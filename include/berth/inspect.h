@@ -113,6 +113,11 @@ typedef struct berth_dynamic_report {
     int64_t compile_ns;
     uint32_t exact_count, generic_count,
         reused_count;  // functions for one size, for several, used again
+    // Of a program for many shapes that the model makes for itself once shapes change (docs/vm.md): shapes that the latest
+    // is for, runs that needed no compiler because of it, and why there is none (NULL; until the next run).
+    uint32_t general_shape_count;
+    uint64_t general_run_count;
+    const char *general_refusal;
 } berth_dynamic_report;
 BERTH_API BERTH_MUST_USE berth_status berth_dynamic_get_report(const berth_dynamic *dynamic,
                                                                berth_dynamic_report *out_report,

@@ -1,0 +1,314 @@
+#include "toolkit/vm_general.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "toolkit/background.h"
+#include "toolkit/vm_bounds.h"
+#include "toolkit/vm_build.h"
+
+// Shapes before the first program: fewer do not tell how they change. Shapes of one program: the compiler's passes run
+// for each. Programs of a session: what changes in ways that none foresaw is left to compile for itself.
+enum { FIRST_SHAPES = 3, MOST_SHAPES = 128, MOST_PROGRAMS = 6, MOST_SEEN = 256 };
+
+// A program that is made, and what it is made from.
+typedef struct made_program {
+    berth_vm_general *general;
+    berth_arena *arena;
+    berth_vm_bounds bounds;
+    const berth_tensor **shapes;  // inputs for each shape
+    berth_module *module;
+    const berth_program *program;  // NULL = it could not be made, or is not yet
+    berth_status status;
+    uint64_t size_bytes;
+} made_program;
+
+struct berth_vm_general {
+    berth_vm_general_what what;
+    berth_arena *arena;  // of what was seen
+    uint32_t axis_count;
+    int64_t *row;  // of the run at hand
+    BERTH_VEC(int64_t *) seen;
+    berth_background *background;
+    pthread_mutex_t lock;
+    made_program *done;  // by the background, until a run takes it; under the lock
+    bool is_making;
+    made_program *held;
+    berth_vm_runner *runner;  // of it
+    berth_vm_watch watch;
+    uint64_t limit_bytes;
+    berth_vm_general_report report;
+    char why[400];  // report.refusal
+};
+
+// ---- one program --------------------------------------------------------------------------------
+
+static void destroy_made(made_program *made) {
+    if (!made) return;
+    berth_status_free(made->status);
+    berth_arena_destroy(made->arena);
+    berth_free(berth_allocator_system(), made, sizeof(*made));
+}
+
+static bool ends(void *state) {
+    return berth_background_ends(state);
+}
+
+static void make(void *user) {
+    made_program *made = user;
+    const berth_vm_general *g = made->general;
+    berth_compile_options options = g->what.compile;
+    // Kernels and packed constants are the program's own: the session's change while runs go on.
+    options.generic_kernels = NULL;
+    options.packed_store = NULL;
+    options.seen_extents = NULL;
+    options.any_size = options.other_sizes = false;
+    options.log = (berth_log){0};
+    options.jobs = 1;
+    options.interrupt = (berth_interrupt){.pending = ends, .state = g->background};
+    made->status = berth_vm_build_shapes(made->arena, made->module, &options, made->shapes,
+                                         (uint32_t)made->bounds.shape_count, &made->program);
+    made->size_bytes = berth_arena_used_bytes(made->arena);
+}
+
+static void give(void *user) {
+    made_program *made = user;
+    berth_vm_general *g = made->general;
+    pthread_mutex_lock(&g->lock);
+    g->done = made;
+    pthread_mutex_unlock(&g->lock);
+}
+
+// ---- what is made -------------------------------------------------------------------------------
+
+// All extents of all inputs; false: an input is no tensor, or of another rank.
+static bool read_row(const berth_vm_general *g, berth_vm_value *const *inputs) {
+    const berth_vm_program *code = g->what.code;
+    int64_t *at = g->row;
+    for (uint32_t i = 0; i < code->input_count; ++i) {
+        const berth_vm_value *value = inputs[i];
+        if (!value || value->kind != BERTH_VM_VALUE_TENSOR ||
+            value->tensor.rank != code->inputs[i].rank ||
+            value->tensor.dtype != code->inputs[i].dtype)
+            return false;
+        for (int d = 0; d < value->tensor.rank; ++d) *at++ = value->tensor.dims[d];
+    }
+    return true;
+}
+
+static berth_tensor *inputs_of(const berth_vm_general *g, const int64_t *row, berth_arena *arena) {
+    const berth_vm_program *code = g->what.code;
+    berth_tensor *inputs = berth_arena_new_array(arena, berth_tensor, code->input_count + 1);
+    for (uint32_t i = 0; i < code->input_count; ++i) {
+        inputs[i] = (berth_tensor){.dtype = code->inputs[i].dtype, .rank = code->inputs[i].rank};
+        for (int d = 0; d < inputs[i].rank; ++d) inputs[i].dims[d] = *row++;
+    }
+    return inputs;
+}
+
+static void list_limits(const berth_vm_general *g, int64_t *least, int64_t *most) {
+    const berth_vm_program *code = g->what.code;
+    for (uint32_t i = 0; i < code->input_count; ++i)
+        for (int d = 0; d < code->inputs[i].rank; ++d) {
+            *least++ = code->inputs[i].least[d];
+            *most++ = code->inputs[i].most[d];
+        }
+}
+
+static berth_status prepare(void *user) {
+    made_program *made = user;
+    const berth_vm_general *g = made->general;
+    int64_t *least = berth_arena_new_array(made->arena, int64_t, g->axis_count + 1);
+    int64_t *most = berth_arena_new_array(made->arena, int64_t, g->axis_count + 1);
+    list_limits(g, least, most);
+    const berth_vm_bounds_seen seen = {(const int64_t *const *)g->seen.data,
+                                       g->seen.count,
+                                       g->axis_count,
+                                       least,
+                                       most,
+                                       MOST_SHAPES};
+    made->bounds = berth_vm_bounds_choose(&seen, made->arena);
+    const uint32_t count = (uint32_t)made->bounds.shape_count;
+    made->shapes = berth_arena_new_array(made->arena, const berth_tensor *, count + 1);
+    int64_t *row = least;  // no longer needed
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_vm_bounds_shape(&made->bounds, i, row);
+        made->shapes[i] = inputs_of(g, row, made->arena);
+    }
+    made->module = berth_module_copy(made->arena, g->what.module);
+    return BERTH_OK;
+}
+
+static void refuse(berth_vm_general *g, const char *why) {
+    if (g->report.refusal) return;
+    snprintf(g->why, sizeof(g->why), "%s", why);
+    g->report.refusal = g->why;
+}
+
+static berth_status begin(berth_vm_general *g) {
+    made_program *made = berth_calloc(berth_allocator_system(), 1, sizeof(*made));
+    if (!made) return berth_status_oom();
+    made->general = g;
+    berth_status status = berth_arena_create(berth_allocator_system(), &made->arena);
+    if (!status) status = berth_arena_try(made->arena, prepare, made);
+    if (status || !made->bounds.shape_count) {
+        if (!status) refuse(g, "the shapes that came have too many between them");
+        destroy_made(made);
+        return status;
+    }
+    g->is_making = true;
+    berth_background_add(g->background, make, give, made);
+    return BERTH_OK;
+}
+
+// ---- what is there ------------------------------------------------------------------------------
+
+static const char *trouble_of(const berth_vm_general *g, const made_program *made) {
+    if (made->status) return berth_status_message(made->status);
+    if (!made->program) return "it was not made";
+    return made->size_bytes > g->limit_bytes ? "it takes more memory than is kept" : NULL;
+}
+
+// What the background has made takes the place of what was there.
+static berth_status take_done(berth_vm_general *g) {
+    pthread_mutex_lock(&g->lock);
+    made_program *made = g->done;
+    g->done = NULL;
+    pthread_mutex_unlock(&g->lock);
+    if (!made) return BERTH_OK;
+    g->is_making = false;
+    const char *trouble = trouble_of(g, made);
+    if (trouble) {
+        refuse(g, trouble);
+        destroy_made(made);
+        return BERTH_OK;
+    }
+    const berth_vm_runner_options options = {g->what.thread_count, g->what.compile.cache_folder,
+                                             g->what.heap, g->what.cancelled};
+    berth_vm_runner *runner = NULL;
+    berth_status status = berth_vm_runner_open(made->program, &options, &runner);
+    if (status) {
+        destroy_made(made);
+        return status;
+    }
+    berth_vm_runner_watch(runner, g->watch);
+    berth_vm_runner_close(g->runner);
+    destroy_made(g->held);
+    g->held = made;
+    g->runner = runner;
+    g->report.program_count++;
+    g->report.shape_count = (uint32_t)made->bounds.shape_count;
+    g->report.held_bytes = made->size_bytes;
+    return BERTH_OK;
+}
+
+static bool was_seen(const berth_vm_general *g) {
+    for (uint32_t i = 0; i < g->seen.count; ++i)
+        if (memcmp(g->seen.data[i], g->row, g->axis_count * sizeof(*g->row)) == 0) return true;
+    return false;
+}
+
+static berth_status keep_row(void *user) {
+    berth_vm_general *g = user;
+    int64_t *row = berth_arena_copy(g->arena, g->row, g->axis_count * sizeof(*row));
+    berth_vec_push(g->arena, &g->seen, row);
+    return BERTH_OK;
+}
+
+berth_status berth_vm_general_find(berth_vm_general *general, berth_vm_value *const *inputs,
+                                   bool is_cheap, berth_vm_runner **out_runner) {
+    berth_vm_general *g = general;
+    *out_runner = NULL;
+    if (g->axis_count == 0 || !read_row(g, inputs)) return BERTH_OK;
+    BERTH_TRY(take_done(g));
+    if (was_seen(g)) return BERTH_OK;
+    if (g->runner && berth_vm_bounds_hold(&g->held->bounds, g->row)) {
+        *out_runner = g->runner;
+        g->report.run_count++;
+        return BERTH_OK;
+    }
+    if (g->report.refusal || g->seen.count >= MOST_SEEN) return BERTH_OK;
+    BERTH_TRY(berth_arena_try(g->arena, keep_row, g));
+    const bool may_begin = !g->is_making && !is_cheap && g->seen.count >= FIRST_SHAPES &&
+                           g->report.program_count < MOST_PROGRAMS;
+    return may_begin ? begin(g) : BERTH_OK;
+}
+
+void berth_vm_general_give_up(berth_vm_general *general, const char *why) {
+    refuse(general, why);
+    berth_vm_runner_close(general->runner);
+    destroy_made(general->held);
+    general->runner = NULL;
+    general->held = NULL;
+    general->report.held_bytes = 0;
+}
+
+const berth_program *berth_vm_general_program(const berth_vm_general *general) {
+    return general->held ? general->held->program : NULL;
+}
+
+void berth_vm_general_watch(berth_vm_general *general, berth_vm_watch watch) {
+    general->watch = watch;
+    if (general->runner) berth_vm_runner_watch(general->runner, watch);
+}
+
+void berth_vm_general_wait(berth_vm_general *general) {
+    berth_background_wait(general->background);
+}
+
+void berth_vm_general_set_limit(berth_vm_general *general, uint64_t bytes) {
+    general->limit_bytes = bytes;
+}
+
+void berth_vm_general_get_report(const berth_vm_general *general, berth_vm_general_report *out) {
+    *out = general->report;
+}
+
+// ---- lifetime -----------------------------------------------------------------------------------
+
+// None: an input is no tensor, or its rank or element type is any.
+static uint32_t count_axes(const berth_vm_program *code) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < code->input_count; ++i) {
+        if (!code->inputs[i].is_tensor || code->inputs[i].rank < 0 || !code->inputs[i].dtype)
+            return 0;
+        count += (uint32_t)code->inputs[i].rank;
+    }
+    return count;
+}
+
+static berth_status make_row(void *user) {
+    berth_vm_general *g = user;
+    g->row = berth_arena_new_array(g->arena, int64_t, g->axis_count + 1);
+    return BERTH_OK;
+}
+
+berth_status berth_vm_general_open(const berth_vm_general_what *what,
+                                   berth_vm_general **out_general) {
+    berth_vm_general *g = berth_calloc(berth_allocator_system(), 1, sizeof(*g));
+    *out_general = g;
+    if (!g) return berth_status_oom();
+    g->what = *what;
+    g->limit_bytes = UINT64_MAX;
+    pthread_mutex_init(&g->lock, NULL);
+    g->axis_count = count_axes(what->code);
+    berth_status status = berth_arena_create(berth_allocator_system(), &g->arena);
+    if (!status) status = berth_arena_try(g->arena, make_row, g);
+    if (!status) status = berth_background_create(&g->background);
+    if (!status) return BERTH_OK;
+    berth_vm_general_close(g);
+    *out_general = NULL;
+    return status;
+}
+
+void berth_vm_general_close(berth_vm_general *general) {
+    if (!general) return;
+    berth_background_destroy(general->background);
+    berth_vm_runner_close(general->runner);
+    destroy_made(general->held);
+    destroy_made(general->done);
+    berth_arena_destroy(general->arena);
+    pthread_mutex_destroy(&general->lock);
+    berth_free(berth_allocator_system(), general, sizeof(*general));
+}
