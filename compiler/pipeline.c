@@ -8,6 +8,7 @@
 #include "compiler/libraries/choose.h"
 #include "compiler/lower/lower.h"
 #include "compiler/passes/append.h"
+#include "compiler/passes/bits.h"
 #include "compiler/passes/check.h"
 #include "compiler/passes/concat.h"
 #include "compiler/passes/fold.h"
@@ -228,6 +229,7 @@ static berth_status run_inline(berth_module *module, berth_pass_context *context
 static berth_status choose_layouts(berth_module *module, berth_func_id main,
                                    const berth_compile_options *options,
                                    berth_packing **out_packing, const char **out_slices) {
+    BERTH_TRY(berth_pass_unpack_bits(module, main, options->target));
     if (options->no_layouts) return BERTH_OK;
     BERTH_TRY(berth_pass_split_quantized(module, main, options->target));
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;

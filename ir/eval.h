@@ -14,6 +14,13 @@ BERTH_MUST_USE berth_status berth_eval_op(const berth_module *module, berth_func
                                           berth_op_id op, const berth_tensor *inputs,
                                           berth_tensor *outputs, berth_arena *arena);
 
+// The weights of a matmul_bits, (depth, columns), as f32. operands: bytes, scale, zero points or NULL.
+// Errors: INVALID_ARGUMENT extents or attributes that do not fit.
+BERTH_MUST_USE berth_status berth_eval_unpack_bits(const berth_module *module, const berth_op *op,
+                                                   const berth_tensor *const operands[3],
+                                                   int64_t depth, berth_arena *arena,
+                                                   berth_tensor *out_weights);
+
 // True when berth_eval_op knows this kind.
 bool berth_eval_supports(berth_op_kind kind);
 

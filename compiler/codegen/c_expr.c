@@ -317,7 +317,10 @@ static const char *integer_binary(berth_c_printer *p, berth_expr_node node, bert
     case BERTH_BINARY_DIV: return call(p, "div", from, 1, ab);
     case BERTH_BINARY_MOD: return call(p, "mod", from, 1, ab);
     case BERTH_BINARY_SHL: return call(p, "shl", from, 1, ab);
-    case BERTH_BINARY_SHR: return call(p, "shr", from, 1, ab);
+    case BERTH_BINARY_SHR:
+        if (node.lanes == 1) return call(p, "shr", from, 1, ab);
+        sign = ">>";  // by a constant within the type (schedule/vectorize.c)
+        break;
     case BERTH_BINARY_POW: return call(p, "pow", from, 1, ab);
     default:
         berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "operator %d of integers", node.op));

@@ -74,6 +74,7 @@ static double op_flops(const berth_module *module, const berth_graph *graph, con
     }
     case BERTH_OP_CONV_TRANSPOSE: return 2 * element_count(a) * element_count(b) / dim_or_one(b, 0);
     case BERTH_OP_MATMUL:
+    case BERTH_OP_MATMUL_BITS:
     case BERTH_OP_MATMUL_INTEGER:
     case BERTH_OP_WINOGRAD_MATMUL:
     case BERTH_OP_GEMM: {
@@ -291,6 +292,7 @@ static const char *class_name(const berth_module *module, const berth_graph *gra
     case BERTH_OP_CONV:
     case BERTH_OP_CONV_INTEGER: return conv_class(module, graph, op);
     case BERTH_OP_MATMUL:
+    case BERTH_OP_MATMUL_BITS:
     case BERTH_OP_MATMUL_INTEGER:
     case BERTH_OP_GEMM: return matmul_class(module, graph, op);
     case BERTH_OP_MAX_POOL:

@@ -1,5 +1,6 @@
 // Matrix products. Loops b..., i, j, k; the accumulator is a register.
 #include "compiler/lower/families.h"
+#include "ir/graph/op_params.h"
 
 #include <string.h>
 
@@ -196,6 +197,83 @@ void berth_lower__matmul_integer(berth_lower *c, const berth_op *op) {
     const char *names[BERTH_MAX_RANK];
     product_names(&p, names);
     product_nest(c, op, names, berth_lower__matmul_integer_sum);
+}
+
+// ---- weights of few bits
+
+// Number `place` of a byte as a weight, (number - zero) * scale as number * scale - zero * scale: what depends on the
+// block alone is the same for all of its terms.
+static berth_expr unpacked(berth_lower *c, const berth_bits_shape *s, berth_expr byte,
+                           int64_t place, berth_expr scale, berth_expr minus_zero) {
+    const berth_dtype whole = BERTH_DTYPE_I32;
+    if (place)
+        byte = berth_tfn_binary(c->fn, BERTH_BINARY_SHR, byte,
+                                num(c, whole, (double)(place * s->bits)));
+    if (place + 1 < s->per_byte)
+        byte = berth_tfn_binary(c->fn, BERTH_BINARY_BIT_AND, byte,
+                                num(c, whole, (double)((1 << s->bits) - 1)));
+    return x_fma(c, x_cast(c, BERTH_DTYPE_F32, byte), scale, minus_zero);
+}
+
+// The numbers of a byte in turn, added to the sum; `k`: the first one's term.
+static berth_expr add_byte(berth_lower *c, const berth_op *op, const berth_bits_shape *s,
+                           const berth_expr *at, berth_expr row, berth_expr block, berth_expr k,
+                           int64_t numbers, berth_expr sum) {
+    const berth_dtype real = BERTH_DTYPE_F32;
+    int last = in_type(c, op, 0)->rank - 1;
+    const berth_expr of_byte[2] = {row, at[last]}, of_block[2] = {block, at[last]};
+    berth_expr x_at[BERTH_MAX_RANK];
+    for (int d = 0; d < last; ++d) x_at[d] = at[d];
+    berth_expr byte = x_cast(c, BERTH_DTYPE_I32, in_at(c, op, 1, of_byte));
+    berth_expr scale = x_cast(c, real, in_at(c, op, 2, of_block));
+    berth_expr zero = has_in(op, 3) ? x_cast(c, real, in_at(c, op, 3, of_block))
+                                    : num(c, real, (double)(1 << (s->bits - 1)));
+    berth_expr minus_zero = x_unary(c, BERTH_UNARY_NEG, x_mul(c, zero, scale));
+    for (int64_t place = 0; place < numbers; ++place) {
+        x_at[last] = x_addi(c, k, place);
+        sum = x_fma(c, in_at(c, op, 0, x_at), unpacked(c, s, byte, place, scale, minus_zero), sum);
+    }
+    return sum;
+}
+
+// Loops over blocks and their bytes; after those of whole blocks the bytes, and the numbers, that are left.
+berth_expr berth_lower__matmul_bits_sum(berth_lower *c, const berth_op *op, uint32_t output,
+                                        const berth_expr *at) {
+    (void)output;
+    const berth_type *x = in_type(c, op, 0);
+    int64_t depth = x->dims[x->rank - 1];
+    berth_bits_shape s;
+    if (!berth_lower__check(c, op, berth_bits_resolve(c->module, op, depth, &s)))
+        return num(c, BERTH_DTYPE_F32, 0);
+    berth_buf acc = berth_lower__register(c, "acc", BERTH_DTYPE_F32);
+    berth_lower__set(c, acc, num(c, BERTH_DTYPE_F32, 0));
+    int64_t whole = depth / s.block, bytes = s.block / s.per_byte;
+    int64_t rest = depth % s.block / s.per_byte, numbers = depth % s.per_byte;
+    for (int part = 0; part < 2; ++part) {
+        if (part ? rest == 0 : whole == 0 && depth) continue;
+        berth_expr block =
+            part ? ix(c, whole) : berth_lower__loop(c, "block", whole, BERTH_LOOP_SERIAL);
+        berth_expr byte = berth_lower__loop(c, "byte", part ? rest : bytes, BERTH_LOOP_SERIAL);
+        berth_expr row = x_add(c, x_muli(c, block, bytes), byte);
+        berth_lower__set(c, acc,
+                         add_byte(c, op, &s, at, row, block, x_muli(c, row, s.per_byte), s.per_byte,
+                                  berth_lower__get(c, acc)));
+        berth_lower__end_loops(c, part ? 1 : 2);
+    }
+    if (numbers) {
+        berth_expr row = ix(c, depth / s.per_byte);
+        berth_lower__set(c, acc,
+                         add_byte(c, op, &s, at, row, ix(c, whole), ix(c, depth - numbers), numbers,
+                                  berth_lower__get(c, acc)));
+    }
+    return berth_lower__get(c, acc);
+}
+
+void berth_lower__matmul_bits(berth_lower *c, const berth_op *op) {
+    const char *names[BERTH_MAX_RANK];
+    int rank = out_type(c, op, 0)->rank;
+    for (int d = 0; d < BERTH_MAX_RANK; ++d) names[d] = d + 1 == rank ? "j" : "i";
+    product_nest(c, op, names, berth_lower__matmul_bits_sum);
 }
 
 // Scale of a row or column as f32.

@@ -113,6 +113,7 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     PRODUCT(MATMUL, matmul),
     PRODUCT(GEMM, gemm),
     PRODUCT(MATMUL_INTEGER, matmul_integer),
+    PRODUCT(MATMUL_BITS, matmul_bits),
     GRID(QLINEAR_MATMUL, qlinear_matmul),
     GRID(EINSUM, einsum),
     NEST(DET, det),

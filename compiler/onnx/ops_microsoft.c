@@ -380,9 +380,9 @@ berth_status onnx_build_ms_dynamic_lstm(onnx_call *call) {
 
 // ---- MatMulNBits ----
 
-// Numbers of `bits` bits in bytes (rows, groups, bytes) as f32 (rows, groups, count), lowest bits first.
-static berth_value_id unpacked(onnx_compose *c, berth_value_id bytes, int64_t rows, int64_t groups,
-                               int64_t count, int64_t bits) {
+// Numbers of `bits` bits in bytes (rows, 1, bytes) as bytes (rows, count), lowest bits first.
+static berth_value_id unpacked(onnx_compose *c, berth_value_id bytes, int64_t rows, int64_t count,
+                               int64_t bits) {
     berth_value_id parts[8];
     uint32_t per_byte = (uint32_t)(8 / bits);
     for (uint32_t i = 0; i < per_byte; ++i) {
@@ -400,8 +400,14 @@ static berth_value_id unpacked(onnx_compose *c, berth_value_id bytes, int64_t ro
         parts[i] = onnx_unsqueezed(c, part, 3);
     }
     berth_value_id all = onnx_concatenated(c, parts, per_byte, 3);
-    all = onnx_reshaped(c, all, (int64_t[]){rows, groups, -1}, 3);
-    return onnx_cast_to(c, onnx_sliced(c, all, 2, 0, count, 1), BERTH_DTYPE_F32);
+    all = onnx_reshaped(c, all, (int64_t[]){rows, -1}, 2);
+    return onnx_sliced(c, all, 1, 0, count, 1);
+}
+
+// What lies row by row for each of n columns, as rows of columns.
+static berth_value_id by_columns(onnx_compose *c, berth_value_id value, int64_t n, int64_t rows) {
+    value = onnx_reshaped(c, value, (int64_t[]){n, rows}, 2);
+    return onnx_transposed(c, value, (int64_t[]){1, 0}, 2);
 }
 
 // A times the transpose of weights (N, K), which are (B - zero) scale in blocks along K.
@@ -418,26 +424,24 @@ berth_status onnx_build_ms_matmul_nbits(onnx_call *call) {
     if (onnx_compose_input(&c, 4) != BERTH_NONE) onnx_compose_fail(&c, BERTH_UNSUPPORTED, "g_idx");
     if (c.status) return c.status;
     berth_dtype own = onnx_compose_dtype(&c, a);
-    int64_t groups = (k + block - 1) / block, bytes = block * bits / 8;
-    berth_value_id b =
-        onnx_reshaped(&c, onnx_compose_input(&c, 1), (int64_t[]){n, groups, bytes}, 3);
-    b = unpacked(&c, b, n, groups, block, bits);
-    berth_value_id scale = onnx_cast_to(&c, onnx_compose_input(&c, 2), BERTH_DTYPE_F32);
-    scale = onnx_reshaped(&c, scale, (int64_t[]){n, groups, 1}, 3);
-    if (zero == BERTH_NONE) {
-        zero = onnx_scalar(&c, BERTH_DTYPE_F32, (double)(1 << (bits - 1)));
-    } else if (onnx_compose_dtype(&c, zero) == BERTH_DTYPE_U8) {
-        zero = onnx_reshaped(&c, zero, (int64_t[]){n, 1, (groups * bits + 7) / 8}, 3);
-        zero = unpacked(&c, zero, n, 1, groups, bits);
-        zero = onnx_reshaped(&c, zero, (int64_t[]){n, groups, 1}, 3);
-    } else {
-        zero = onnx_cast_to(&c, zero, BERTH_DTYPE_F32);
-        zero = onnx_reshaped(&c, zero, (int64_t[]){n, groups, 1}, 3);
+    int64_t groups = (k + block - 1) / block;
+    berth_value_id inputs[4] = {onnx_cast_to(&c, a, BERTH_DTYPE_F32)};
+    inputs[1] = by_columns(&c, onnx_compose_input(&c, 1), n, groups * (block * bits / 8));
+    inputs[2] =
+        by_columns(&c, onnx_cast_to(&c, onnx_compose_input(&c, 2), BERTH_DTYPE_F32), n, groups);
+    if (zero != BERTH_NONE) {
+        if (onnx_compose_dtype(&c, zero) == BERTH_DTYPE_U8) {
+            zero = onnx_reshaped(&c, zero, (int64_t[]){n, 1, (groups * bits + 7) / 8}, 3);
+            zero = unpacked(&c, zero, n, groups, bits);
+        } else {
+            zero = onnx_cast_to(&c, zero, BERTH_DTYPE_F32);
+        }
+        inputs[3] = by_columns(&c, zero, n, groups);
     }
-    b = onnx_mul(&c, onnx_sub(&c, b, zero), scale);
-    b = onnx_sliced(&c, onnx_reshaped(&c, b, (int64_t[]){n, groups * block}, 2), 1, 0, k, 1);
-    berth_value_id y = onnx_make2(&c, BERTH_OP_MATMUL, onnx_cast_to(&c, a, BERTH_DTYPE_F32),
-                                  onnx_transposed(&c, b, (int64_t[]){1, 0}, 2));
+    onnx_made made = onnx_start(&c, BERTH_OP_MATMUL_BITS, inputs, zero == BERTH_NONE ? 3 : 4, 1);
+    onnx_set_int(made, "bits", bits);
+    onnx_set_int(made, "block_size", block);
+    berth_value_id y = onnx_finish(made);
     if (bias != BERTH_NONE) y = onnx_add(&c, y, onnx_cast_to(&c, bias, BERTH_DTYPE_F32));
     onnx_compose_output(&c, 0, onnx_cast_to(&c, y, own));
     return c.status;

@@ -246,6 +246,21 @@ void berth_layout__matrix(pass *p, berth_op_id id) {
     if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
 }
 
+// Weights of few bits, and what their blocks have, in blocks of columns.
+static void bits_matrix(pass *p, berth_op_id id) {
+    berth_op op = graph_of(p)->ops.data[id];
+    for (uint32_t i = 1; i < op.input_count; ++i) {
+        const berth_tensor *held =
+            op.inputs[i] == BERTH_NONE
+                ? NULL
+                : berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[i]);
+        if (!held || held->rank != 2 || held->dims[1] < BLOCK || type_of(p, op.inputs[i])->layout)
+            continue;
+        berth_value_id packed = berth_layout__packed_constant(p, held, "Ba16b", id);
+        if (packed != BERTH_NONE) berth_layout__set_input(p, id, i, packed);
+    }
+}
+
 // In blocks of any kind, and no constant (those are packed for who reads them).
 static bool has_layout(const pass *p, berth_value_id value) {
     return value != BERTH_NONE && type_of(p, value)->layout != 0 &&
@@ -318,6 +333,8 @@ static berth_status convert(pass *p, berth_op_id id) {
             done = berth_layout__elementwise(p, id);
         else if (kind == BERTH_OP_MATMUL || kind == BERTH_OP_GEMM)
             berth_layout__matrix(p, id);
+        else if (kind == BERTH_OP_MATMUL_BITS)
+            bits_matrix(p, id);
         else if (kind == BERTH_OP_RNN || kind == BERTH_OP_GRU || kind == BERTH_OP_LSTM)
             done = convert_recurrent(p, id);
     }

@@ -167,7 +167,15 @@ static bool binary_has_vectors(berth_binary op, berth_dtype from) {
         op == BERTH_BINARY_MIN || op == BERTH_BINARY_MAX)
         return true;
     if (op == BERTH_BINARY_DIV) return from == BERTH_DTYPE_F32;
+    if (op == BERTH_BINARY_BIT_AND || op == BERTH_BINARY_SHR) return from == BERTH_DTYPE_I32;
     return op == BERTH_BINARY_POW && from == BERTH_DTYPE_F32;
+}
+
+// A count of bits within the type's: languages say nothing of shifts by more.
+static bool shifts_inside(const berth_tfn *fn, berth_expr_node node) {
+    const berth_expr_node *count = &fn->exprs.data[node.b];
+    int64_t bits = 8 * (int64_t)berth_dtype_size_bytes((berth_dtype)node.dtype);
+    return count->kind == BERTH_EXPR_INT && count->i >= 0 && count->i < bits;
 }
 
 static berth_expr vector_binary(vectorizer *v, berth_expr_node node) {
@@ -177,6 +185,7 @@ static berth_expr vector_binary(vectorizer *v, berth_expr_node node) {
         return fail(v);
     if (!binary_has_vectors((berth_binary)node.op, from) || (logic && node.op >= BERTH_BINARY_EQ))
         return fail(v);
+    if (node.op == BERTH_BINARY_SHR && !shifts_inside(v->fn, node)) return fail(v);
     berth_expr a = vectorize(v, node.a);
     berth_expr b = vectorize(v, node.b);
     return v->failed ? 0 : berth_tfn_binary(v->fn, (berth_binary)node.op, a, b);

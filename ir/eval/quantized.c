@@ -177,6 +177,50 @@ berth_status berth_eval__conv_integer(berth_eval_context *ctx) {
     return BERTH_OK;
 }
 
+berth_status berth_eval_unpack_bits(const berth_module *module, const berth_op *op,
+                                    const berth_tensor *const operands[3], int64_t depth,
+                                    berth_arena *arena, berth_tensor *out) {
+    const berth_tensor *bytes = operands[0], *scale = operands[1], *zero = operands[2];
+    berth_bits_shape s;
+    BERTH_TRY(berth_bits_resolve(module, op, depth, &s));
+    if (bytes->dtype != BERTH_DTYPE_U8 || bytes->rank != 2 || bytes->dims[0] != s.rows)
+        return berth_status_make(BERTH_INVALID_ARGUMENT, "the weights are no %lld rows of bytes",
+                                 (long long)s.rows);
+    int64_t columns = bytes->dims[1];
+    BERTH_TRY(berth_eval__need_count(scale, "the scale", s.blocks * columns));
+    if (zero) BERTH_TRY(berth_eval__need_count(zero, "the zero point", s.blocks * columns));
+    *out = berth_tensor_create(arena, BERTH_DTYPE_F32, 2, (int64_t[]){depth, columns});
+    for (int64_t k = 0; k < depth; ++k)
+        for (int64_t j = 0; j < columns; ++j) {
+            int64_t of_block = k / s.block * columns + j;
+            int64_t byte = berth_tensor_get_i64(bytes, k / s.per_byte * columns + j);
+            int64_t number = byte >> (k % s.per_byte * s.bits) & ((1 << s.bits) - 1);
+            double origin = zero ? berth_tensor_get_f64(zero, of_block) : 1 << (s.bits - 1);
+            berth_tensor_set_f64(out, k * columns + j,
+                                 ((double)number - origin) * berth_tensor_get_f64(scale, of_block));
+        }
+    return BERTH_OK;
+}
+
+berth_status berth_eval__matmul_bits(berth_eval_context *ctx) {
+    const berth_tensor *a = &ctx->inputs[0];
+    const berth_tensor *packed[3] = {&ctx->inputs[1], &ctx->inputs[2],
+                                     berth_eval__optional(ctx, 3)};
+    berth_tensor weights;
+    berth_matmul_shape shape;
+    BERTH_TRY(berth_eval__need_float(ctx, 0));
+    BERTH_TRY(berth_eval__need_rank(ctx, 0, 1, BERTH_MAX_RANK));
+    BERTH_TRY(berth_eval_unpack_bits(ctx->module, ctx->op, packed, a->dims[a->rank - 1],
+                                     ctx->scratch, &weights));
+    BERTH_TRY(berth_eval__matmul_shape(ctx, a, &weights, &shape));
+    BERTH_TRY(berth_eval__output(ctx, 0, a->dtype, shape.rank, shape.dims));
+    const double *sums = berth_eval__matmul_sums(ctx, &shape, berth_eval__load_f64(ctx, a),
+                                                 berth_eval__load_f64(ctx, &weights));
+    int64_t count = berth_tensor_element_count(&ctx->outputs[0]);
+    for (int64_t i = 0; i < count; ++i) berth_eval__set_f64(&ctx->outputs[0], i, sums[i]);
+    return BERTH_OK;
+}
+
 // One scale, or one per slice.
 static berth_status check_scale(const berth_tensor *scale, const char *what, int64_t extent) {
     if (!berth_dtype_is_float(scale->dtype))

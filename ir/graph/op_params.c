@@ -372,3 +372,23 @@ int64_t berth_resize_taps(bool cubic, bool antialias, double scale) {
     double stretch = antialias && scale < 1 ? scale : 1;
     return 2 * (int64_t)fmin(ceil((cubic ? 2 : 1) / stretch), 0x1p40);
 }
+
+berth_status berth_bits_resolve(const berth_module *module, const berth_op *op, int64_t depth,
+                                berth_bits_shape *out) {
+    int64_t bits = berth_attrs_int(module, &op->attrs, "bits", 4);
+    int64_t block = berth_attrs_int(module, &op->attrs, "block_size", 0);
+    if ((bits != 2 && bits != 4 && bits != 8) || block < 1 || block > INT32_MAX || block * bits % 8)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "%lld bits in blocks of %lld: 2, 4 or 8 bits are known, and "
+                                 "blocks of whole bytes",
+                                 (long long)bits, (long long)block);
+    *out = (berth_bits_shape){.bits = bits,
+                              .block = block,
+                              .per_byte = 8 / bits,
+                              .blocks = BERTH_DIM_UNKNOWN,
+                              .rows = BERTH_DIM_UNKNOWN};
+    if (depth < 0) return BERTH_OK;
+    out->blocks = depth / block + (depth % block != 0);
+    out->rows = out->blocks * (block * bits / 8);
+    return BERTH_OK;
+}

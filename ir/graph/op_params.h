@@ -58,6 +58,17 @@ typedef struct berth_window_phase {
 // `residue` in [0, stride) of dimension i; extents static. O(stride).
 berth_window_phase berth_window_phase_of(const berth_window *window, int i, int64_t residue);
 
+// How matmul_bits lies in memory, for sums of `depth` terms (BERTH_DIM_UNKNOWN: rows and blocks are, too).
+typedef struct berth_bits_shape {
+    int64_t bits, block;
+    int64_t per_byte;
+    int64_t blocks;  // of a sum
+    int64_t rows;    // of bytes
+} berth_bits_shape;
+// Errors: INVALID_ARGUMENT bits other than 2, 4 and 8; blocks that are no whole bytes.
+BERTH_MUST_USE berth_status berth_bits_resolve(const berth_module *module, const berth_op *op,
+                                               int64_t depth, berth_bits_shape *out);
+
 // axis in [-rank, rank) → [0, rank). Errors: OUT_OF_RANGE naming `what`.
 BERTH_MUST_USE berth_status berth_axis_resolve(int64_t axis, int rank, const char *what,
                                                int *out_axis);

@@ -1,5 +1,6 @@
 // Linear algebra and convolutions.
 #include "ir/graph/einsum.h"
+#include "ir/graph/op_params.h"
 #include "ir/infer/internal.h"
 
 // ---- matmul ----
@@ -39,6 +40,36 @@ berth_status berth_infer__matmul(berth_infer *x) {
 
 berth_status berth_infer__qlinear_matmul(berth_infer *x) {
     return matmul_types(x, 0, 3, berth_infer__in(x, 7).dtype);
+}
+
+berth_status berth_infer__matmul_bits(berth_infer *x) {
+    berth_type a = berth_infer__in(x, 0), bytes = berth_infer__in(x, 1);
+    int64_t dims[BERTH_MAX_RANK], ignored = 0, columns = BERTH_DIM_UNKNOWN;
+    berth_bits_shape shape;
+    BERTH_TRY(berth_infer__want_rank(x, 0, 1, BERTH_MAX_RANK));
+    BERTH_TRY(berth_infer__want_dtype(x, 0, BERTH_DTYPE_F32));
+    BERTH_TRY(berth_infer__want_dtype(x, 1, BERTH_DTYPE_U8));
+    for (uint32_t i = 1; i < 4; ++i) BERTH_TRY(berth_infer__want_rank(x, i, 2, 2));
+    int64_t depth = a.rank > 0 ? a.dims[a.rank - 1] : BERTH_DIM_UNKNOWN;
+    BERTH_TRY(berth_infer__at(x, berth_bits_resolve(x->module, x->op, depth, &shape)));
+    if (bytes.rank == 2) {
+        columns = bytes.dims[1];
+        BERTH_TRY(berth_infer__merge_dim(x, "rows of bytes", bytes.dims[0], shape.rows, &ignored));
+    }
+    for (uint32_t i = 2; i < 4; ++i) {
+        berth_type type = berth_infer__in(x, i);
+        if (!berth_infer__has(x, i) || type.rank != 2) continue;
+        BERTH_TRY(berth_infer__merge_dim(x, "blocks", type.dims[0], shape.blocks, &ignored));
+        BERTH_TRY(berth_infer__merge_dim(x, "columns", type.dims[1], columns, &columns));
+    }
+    if (a.rank < 0) {
+        berth_infer__set_unknown(x, 0, BERTH_DTYPE_F32, -1);
+        return BERTH_OK;
+    }
+    for (int d = 0; d + 1 < a.rank; ++d) dims[d] = a.dims[d];
+    dims[a.rank - 1] = columns;
+    berth_infer__set(x, 0, BERTH_DTYPE_F32, a.rank, dims);
+    return BERTH_OK;
 }
 
 berth_status berth_infer__gemm(berth_infer *x) {
