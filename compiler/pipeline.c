@@ -22,6 +22,7 @@
 #include "compiler/passes/layout_plain.h"
 #include "compiler/passes/quantized.h"
 #include "compiler/passes/resident.h"
+#include "compiler/passes/roll_rows.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/slice_channels.h"
 #include "compiler/passes/split.h"
@@ -366,6 +367,14 @@ static berth_status run_schedule(berth_module *module, berth_pass_context *conte
     return berth_pipeline__schedule(module, main, pipeline->options, &pipeline->choices);
 }
 
+static berth_status run_roll_rows(berth_module *module, berth_pass_context *context) {
+    berth_pipeline *pipeline = pipeline_of(context);
+    berth_func_id main;
+    BERTH_TRY(find_main(module, &main));
+    context->did_nothing = !berth_rolls_rows(pipeline->options->patches);
+    return context->did_nothing ? BERTH_OK : berth_pipeline__roll_rows(module, main, pipeline);
+}
+
 // What it makes is no part of the module, so that it runs again on a module that was printed after it.
 static berth_status run_package(berth_module *module, berth_pass_context *context) {
     berth_func_id main;
@@ -457,6 +466,10 @@ static const berth_pass pass_schedule = {
     .description = "loop transformations: a function per distinct callee and kind of device",
     .run = run_schedule,
     .requires = "lower"};
+static const berth_pass pass_roll = {.name = "roll-rows",
+                                     .description = "a chain of stages row by row, where asked for",
+                                     .run = run_roll_rows,
+                                     .requires = "schedule"};
 static const berth_pass pass_package = {
     .name = "package",
     .description = "print and compile kernels, plan memory, build the program",
@@ -465,12 +478,12 @@ static const berth_pass pass_package = {
     .again = true};
 
 // The pipeline, NULL-terminated: what is built in, and what plug-ins register in between.
-enum { built_in_passes = 18 };
+enum { built_in_passes = 19 };
 static const berth_pass *pipeline_passes[built_in_passes + BERTH_EXTEND_MAX + 1] = {
     &pass_names,  &pass_fold,          &pass_integers,    &pass_simplify, &pass_patches,
     &pass_expose, &pass_parallel,      &pass_instantiate, &pass_plan,     &pass_inline,
     &pass_layout, &pass_check_indices, &pass_fuse,        &pass_parts,    &pass_lower,
-    &pass_scopes, &pass_schedule,      &pass_package};
+    &pass_scopes, &pass_schedule,      &pass_roll,        &pass_package};
 // Per pass: the built-in one that it runs after; NULL for that itself.
 static const berth_pass *pipeline_after[built_in_passes + BERTH_EXTEND_MAX + 1];
 

@@ -103,6 +103,9 @@ const berth_codegen *berth_pipeline__codegen(const berth_pipeline *pipeline, uin
 // module is planned already.
 berth_status berth_pipeline__patches(berth_module *module, berth_func_id main,
                                      berth_pipeline *pipeline, bool *out_did_nothing);
+// The same file: stages row by row (passes/roll_rows.h).
+berth_status berth_pipeline__roll_rows(berth_module *module, berth_func_id main,
+                                       berth_pipeline *pipeline);
 // pipeline.c: layouts of activations and weights, per device; the bytes of packed constants are made
 // when *out_packing (NULL = there are none) is started and finished. *out_slices: as of passes/slice_channels.h.
 berth_status berth_pipeline__layout(berth_module *module, berth_func_id main,

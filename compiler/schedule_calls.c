@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compiler/package/in_place.h"
+#include "compiler/passes/roll_rows.h"
 #include "compiler/pipeline.h"
 #include "compiler/rules.h"
 #include "compiler/schedule/plain_in_place.h"
@@ -100,6 +101,7 @@ static berth_status schedule_decided(scheduler *s, const berth_schedule_policy *
         status = policy->apply(fn, target);
     }
     fn->decisions = NULL;
+    fn->keeps_rows = false;
     if (!status) status = berth_decisions_check_taken(s->module->arena, choice->decisions);
     return status;
 }
@@ -135,6 +137,7 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
                                           fn, &change));
     fn->any_size = s->options->any_size && change != BERTH_SEEN_NOTHING;
     fn->same_tiles = fn->any_size && change == BERTH_SEEN_OUTERMOST;
+    fn->keeps_rows = berth_rolls_rows(s->options->patches);
     fn->whole_results = berth_attrs_int(module, &berth_module_function(module, function)->attrs,
                                         BERTH_ATTR_WHOLE_RESULTS, 0);
     berth_kernel_choice choice = {.scheduled = function,

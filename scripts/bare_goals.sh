@@ -9,9 +9,10 @@ models=$(realpath "$1") onnx2c=$(realpath "$2") cmsis=$(realpath "$3")
 cd "$(dirname "$0")/.."
 tables=$(mktemp -d)
 trap 'rm -rf "$tables"' EXIT
-for build in speed size least; do scripts/bare_sizes.sh "$models" $build >"$tables/$build"; done
+for build in speed size least rolling; do scripts/bare_sizes.sh "$models" $build >"$tables/$build"; done
 scripts/bare_onnx2c.sh "$onnx2c" "$models" >"$tables/onnx2c"
 scripts/bare_peers.sh "$cmsis" m4 >"$tables/cmsis"
 OPTIMISE=-O3 scripts/bare_peers.sh "$cmsis" m4 >"$tables/cmsis3"
-python3 bench/bare/goals.py speed="$tables/speed" size="$tables/size" least="$tables/least" -- \
+python3 bench/bare/goals.py speed="$tables/speed" size="$tables/size" least="$tables/least" \
+  rolling="$tables/rolling" -- \
   onnx2c="$tables/onnx2c" CMSIS-NN="$tables/cmsis" "CMSIS-NN -O3=$tables/cmsis3"

@@ -139,8 +139,10 @@ static const struct argp_option options[] = {
     {"patches", key_patches, "WHICH", 0,
      "Stages of the model that run in bands of rows or in tiles, so that their large values never "
      "exist whole: auto (where a memory or a budget is too small otherwise; the default), never, "
-     "least (those with the least memory), or [AFTER..]NODE=N[xM]: the stages up to this node in N "
-     "bands of rows, or N x M tiles, from the first stage on or after another node",
+     "least (those with the least memory), [AFTER..]NODE=N[xM]: the stages up to this node in N "
+     "bands of rows, or N x M tiles, from the first stage on or after another node; or rolling: "
+     "row "
+     "by row, with a few rows of the values in between (executor aot)",
      2},
     {"parallel", key_parallel, "tensor|pipeline|auto|none", 0,
      "One model on several devices of a kind: tensor (each holds its part of the weights and does "
@@ -228,15 +230,16 @@ static bool is_patch_choice(const char *arg) {
 }
 
 static void take_patches(berth_cli_model *cli, const char *arg, struct argp_state *state) {
-    static const char *const words[] = {"auto", "never", "least"};
+    static const char *const words[] = {"auto", "never", "least", "rolling"};
     bool known = is_patch_choice(arg);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
         known |= strcmp(arg, words[i]) == 0;
     if (!known)
-        berth_cli_wrong_usage(state,
-                              "--patches takes auto, never, least, [AFTER..]NODE=N (N from 2) or "
-                              "[AFTER..]NODE=NxM, not \"%s\"",
-                              arg);
+        berth_cli_wrong_usage(
+            state,
+            "--patches takes auto, never, least, rolling, [AFTER..]NODE=N (N from 2) or "
+            "[AFTER..]NODE=NxM, not \"%s\"",
+            arg);
     cli->patches = arg;
 }
 

@@ -83,26 +83,37 @@ void berth_c_add_intrinsics(const berth_c_printer *p, berth_strbuf *out) {
 
 // ---- statements ---------------------------------------------------------------------------------
 
-static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes,
-                       int64_t *stack_bytes);
+// Bytes of private buffers that exist where a statement is. Those of statements side by side are the same bytes.
+typedef struct private_bytes {
+    int64_t scratch, stack;
+    int64_t most_scratch;  // so far
+} private_bytes;
 
-static void print_alloc(berth_c_printer *p, berth_buf buf, int64_t *scratch_bytes,
-                        int64_t *stack_bytes) {
+static void print_stmt(berth_c_printer *p, berth_stmt id, private_bytes *bytes);
+
+// What it allocates exists in it alone.
+static void print_body(berth_c_printer *p, berth_stmt id, private_bytes *bytes) {
+    private_bytes inner = *bytes;
+    print_stmt(p, id, &inner);
+    bytes->most_scratch = inner.most_scratch;
+}
+
+static void print_alloc(berth_c_printer *p, berth_buf buf, private_bytes *held) {
     const berth_buf_info *info = &p->fn->bufs.data[buf];
     int64_t count = berth_kernel_elements(p->fn, buf);
     int64_t bytes = count * info->lanes * (int64_t)berth_dtype_size_bytes(info->dtype);
     int64_t offset = -1;
-    bool large = *stack_bytes + bytes > (int64_t)p->language->stack_limit_bytes;
+    bool large = held->stack + bytes > (int64_t)p->language->stack_limit_bytes;
     if (info->scope == BERTH_SCOPE_PRIVATE && p->language->stack_limit_bytes && large) {
-        offset = *scratch_bytes;
-        *scratch_bytes = (*scratch_bytes + bytes + 63) / 64 * 64;
+        offset = held->scratch;
+        held->scratch = (held->scratch + bytes + 63) / 64 * 64;
+        if (held->scratch > held->most_scratch) held->most_scratch = held->scratch;
     } else
-        *stack_bytes += bytes;
+        held->stack += bytes;
     p->language->declare_buffer(p, buf, count, offset);
 }
 
-static void print_for(berth_c_printer *p, const berth_stmt_node *node, int64_t *scratch_bytes,
-                      int64_t *stack_bytes) {
+static void print_for(berth_c_printer *p, const berth_stmt_node *node, private_bytes *bytes) {
     int64_t extent = -1;
     if (p->language->print_loop && p->language->print_loop(p, node)) return;
     bool vectors = p->language->open_vectors && p->language->open_vectors(p, node);
@@ -121,7 +132,7 @@ static void print_for(berth_c_printer *p, const berth_stmt_node *node, int64_t *
             berth_c_line(p, "for (%s %s = 0; %s < %s; ++%s) {", type, var, var, limit, var);
     }
     p->depth++;
-    print_stmt(p, node->body, scratch_bytes, stack_bytes);
+    print_body(p, node->body, bytes);
     p->depth--;
     berth_c_line(p, "}");
     if (vectors) berth_strbuf_add(&p->out, p->language->vectors_end);
@@ -157,47 +168,45 @@ static void print_let(berth_c_printer *p, const berth_stmt_node *node) {
     berth_c_end_statement(p);
 }
 
-static void print_if(berth_c_printer *p, const berth_stmt_node *node, int64_t *scratch_bytes,
-                     int64_t *stack_bytes) {
+static void print_if(berth_c_printer *p, const berth_stmt_node *node, private_bytes *bytes) {
     berth_c_begin_statement(p, &node->value, 1);
     const char *condition = berth_c_condition(p, node->value);
     berth_c_end_statement(p);
     if (strcmp(condition, "0") == 0) {
-        if (node->other) print_stmt(p, node->other, scratch_bytes, stack_bytes);
+        if (node->other) print_body(p, node->other, bytes);
         return;
     }
     if (strcmp(condition, "1") == 0) {
-        print_stmt(p, node->body, scratch_bytes, stack_bytes);
+        print_body(p, node->body, bytes);
         return;
     }
     berth_c_line(p, "if (%s) {", condition);
     p->depth++;
-    print_stmt(p, node->body, scratch_bytes, stack_bytes);
+    print_body(p, node->body, bytes);
     p->depth--;
     if (node->other) {
         berth_c_line(p, "} else {");
         p->depth++;
-        print_stmt(p, node->other, scratch_bytes, stack_bytes);
+        print_body(p, node->other, bytes);
         p->depth--;
     }
     berth_c_line(p, "}");
 }
 
-static void print_stmt(berth_c_printer *p, berth_stmt id, int64_t *scratch_bytes,
-                       int64_t *stack_bytes) {
+static void print_stmt(berth_c_printer *p, berth_stmt id, private_bytes *bytes) {
     const berth_stmt_node node = p->fn->stmts.data[id];
     switch ((berth_stmt_kind)node.kind) {
     case BERTH_STMT_SEQ:
         for (uint32_t i = 0; i < node.count; ++i)
-            print_stmt(p, p->fn->lists.data[node.first + i], scratch_bytes, stack_bytes);
+            print_stmt(p, p->fn->lists.data[node.first + i], bytes);
         break;
-    case BERTH_STMT_FOR: print_for(p, &node, scratch_bytes, stack_bytes); break;
+    case BERTH_STMT_FOR: print_for(p, &node, bytes); break;
     case BERTH_STMT_STORE:
         if (!p->language->unit_store || !p->language->unit_store(p, id)) berth_c_store(p, id);
         break;
     case BERTH_STMT_LET: print_let(p, &node); break;
-    case BERTH_STMT_IF: print_if(p, &node, scratch_bytes, stack_bytes); break;
-    case BERTH_STMT_ALLOC: print_alloc(p, node.buf, scratch_bytes, stack_bytes); break;
+    case BERTH_STMT_IF: print_if(p, &node, bytes); break;
+    case BERTH_STMT_ALLOC: print_alloc(p, node.buf, bytes); break;
     case BERTH_STMT_BARRIER:
         if (p->copies_async) {
             int pending = berth_tfn_pending_of(&node);
@@ -227,17 +236,16 @@ static void print_kernel(berth_c_printer *p, berth_stmt nest, berth_kernel_sourc
     p->next_temporary = 0;
     for (int i = 0; i < grid_count; ++i)
         p->loop_depth[p->fn->stmts.data[grid[i]].var] = ++p->open_loops;
-    int64_t scratch_bytes = 0;
-    int64_t stack_bytes = 0;
+    private_bytes bytes = {0};
     berth_stmt body = grid_count ? p->fn->stmts.data[grid[grid_count - 1]].body : nest;
     p->kernel = kernel;
     p->nest = nest;
     p->grid = grid;
     p->grid_count = grid_count;
     p->language->open_kernel(p, kernel, grid, grid_count);
-    print_stmt(p, body, &scratch_bytes, &stack_bytes);
+    print_stmt(p, body, &bytes);
     p->language->close_kernel(p);
-    kernel->scratch_bytes = (uint32_t)scratch_bytes;
+    kernel->scratch_bytes = (uint32_t)bytes.most_scratch;
     berth_program_kernel record = berth_kernel_source_record(kernel);
     if (!p->marks_numbers)  // a template's record comes with every use
         p->language->declare_kernel(p, kernel->entry, berth_kernel_declaration(p->arena, &record));

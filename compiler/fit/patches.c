@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compiler/fit/fit.h"
+#include "compiler/passes/roll_rows.h"
 
 // Plans that are compared where the smallest is wanted: of plain C, which are made fast, and others.
 enum { most_plain = 16, most_others = 6 };
@@ -28,10 +29,12 @@ static bool is_word(const char *text) {
 }
 
 berth_status berth_fit_check_patches(const char *text) {
-    if (is_word(text) || berth_patch_choice_parse(NULL, text, NULL)) return BERTH_OK;
+    if (is_word(text) || berth_rolls_rows(text) || berth_patch_choice_parse(NULL, text, NULL))
+        return BERTH_OK;
     return berth_status_make(
         BERTH_INVALID_ARGUMENT,
-        "patches are auto, never, least, or [AFTER..]NODE=N[xM] (the stages after one node, "
+        "patches are auto, never, least, rolling, or [AFTER..]NODE=N[xM] (the stages after one "
+        "node, "
         "or from the first one on, up to another one in N bands of rows, or N x M tiles), not "
         "\"%s\"",
         text);
@@ -141,8 +144,29 @@ static berth_status halve(fitter *f, const berth_patch_candidate *list, uint32_t
     return BERTH_OK;
 }
 
+// A plan with rows that roll (passes/roll_rows.h). What it needs does not end the search for slices of others.
+static berth_status plan_rolling(fitter *f, berth_fitted *fitted, bool *out_fits) {
+    uint64_t least_over_bytes = f->tries->least_over_bytes;
+    BERTH_TRY(plan(f, BERTH_PATCHES_ROLLING, fitted, out_fits));
+    f->tries->least_over_bytes = least_over_bytes;
+    return BERTH_OK;
+}
+
+// Rows that roll take no operations again. Of plain C only.
+static berth_status try_rolling(fitter *f, double *most_work, berth_fitted *fitted) {
+    bool fits = false;
+    if (f->options->target->executor != BERTH_EXECUTOR_AOT) return BERTH_OK;
+    BERTH_TRY(plan_rolling(f, fitted, &fits));
+    if (!fits || (f->best && fitted->result.program->predicted_ns >= f->best_ns)) return BERTH_OK;
+    f->best = BERTH_PATCHES_ROLLING;
+    f->best_ns = fitted->result.program->predicted_ns;
+    if (!reads_again(fitted)) *most_work = 0;
+    return BERTH_OK;
+}
+
 static berth_status find_fitting(fitter *f, berth_fitted *fitted) {
     double most_work = INFINITY;
+    BERTH_TRY(try_rolling(f, &most_work, fitted));
     berth_patch_candidate *list =
         berth_arena_new_array(f->arena, berth_patch_candidate, f->candidate_count + 1);
     for (uint32_t form = 0; form < BERTH_PATCH_FORMS; ++form) {
@@ -161,6 +185,12 @@ static int compare_peaks(const void *left, const void *right) {
     return a->extra_work < b->extra_work ? -1 : a->extra_work > b->extra_work;
 }
 
+static void take_smaller(fitter *f, const char *text, bool fits, const berth_fitted *fitted) {
+    if (!fits || bytes_of(fitted) >= f->best_bytes) return;
+    f->best_bytes = bytes_of(fitted);
+    f->best = text;
+}
+
 // From the lowest estimated peak on: the least that is planned.
 static berth_status find_smallest(fitter *f, berth_fitted *fitted) {
     berth_patch_candidate *sorted =
@@ -168,15 +198,15 @@ static berth_status find_smallest(fitter *f, berth_fitted *fitted) {
     qsort(sorted, f->candidate_count, sizeof(*sorted), compare_peaks);
     bool plain = f->options->target->executor == BERTH_EXECUTOR_AOT;
     uint32_t most = plain ? most_plain : most_others;
+    bool fits = false;
     for (uint32_t i = 0; i < most && i < f->candidate_count; ++i) {
         const char *text = berth_patch_choice_text(f->arena, &sorted[i].choice);
-        bool fits = false;
         BERTH_TRY(plan(f, text, fitted, &fits));
-        if (fits && bytes_of(fitted) < f->best_bytes) {
-            f->best_bytes = bytes_of(fitted);
-            f->best = text;
-        }
+        take_smaller(f, text, fits, fitted);
     }
+    if (!plain) return BERTH_OK;
+    BERTH_TRY(plan_rolling(f, fitted, &fits));
+    take_smaller(f, BERTH_PATCHES_ROLLING, fits, fitted);
     return BERTH_OK;
 }
 

@@ -17,6 +17,7 @@ typedef struct copier {
     berth_tfn *to;
     const berth_tfn *from;
     const berth_tfn_region *regions;  // of the call, per parameter
+    const berth_tfn_ring *rings;      // (optional) per parameter
     bool inside;                      // a loop of the caller
     berth_buf *bufs;                  // per buffer of the callee that is no parameter
     berth_expr *vars;                 // per variable of the callee: a reference to the caller's
@@ -49,6 +50,12 @@ static int place(copier *c, berth_buf buf, const berth_expr *given, int count, b
         bool point = region->extents[d] == BERTH_REGION_POINT;
         out[d] =
             point ? region->starts[d] : moved(c->to, region->starts[d], copy_expr(c, given[k++]));
+    }
+    const berth_tfn_ring *ring = c->rings ? &c->rings[buf] : NULL;
+    if (ring && ring->extent) {
+        out[ring->dim] = moved(c->to, berth_tfn_index(c->to, ring->shift), out[ring->dim]);
+        out[ring->dim] = berth_tfn_binary(c->to, BERTH_BINARY_MOD, out[ring->dim],
+                                          berth_tfn_index(c->to, ring->extent));
     }
     return rank;
 }
@@ -158,6 +165,24 @@ static berth_stmt copy_stmt(copier *c, berth_stmt id) {
     return 0;
 }
 
+static copier make_copier(berth_tfn *to, const berth_tfn *from) {
+    berth_arena *arena = to->module->arena;
+    return (copier){.to = to,
+                    .from = from,
+                    .bufs = berth_arena_new_array(arena, berth_buf, from->bufs.count + 1),
+                    .vars = berth_arena_new_array(arena, berth_expr, from->vars.count + 1),
+                    .exprs = berth_arena_new_array(arena, berth_expr, from->exprs.count + 1)};
+}
+
+berth_stmt berth_tfn_graft_stmt(const berth_tfn_graft *graft, berth_stmt stmt) {
+    copier c = make_copier(graft->to, graft->from);
+    c.regions = graft->regions;
+    c.rings = graft->rings;
+    c.inside = true;
+    c.vars[graft->var] = graft->value;
+    return copy_stmt(&c, stmt);
+}
+
 // ---- one call -----------------------------------------------------------------------------------
 
 // What a start is must not change while the callee runs.
@@ -218,12 +243,8 @@ static berth_status inline_one(const inliner *in, berth_func_id caller, const be
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "function @%s: with what it calls it has more than %d statements",
                                  name_of(in->module, caller), BERTH_INLINE_MAX_STATEMENTS);
-    copier c = {.to = fn,
-                .from = callee,
-                .inside = inside,
-                .bufs = berth_arena_new_array(arena, berth_buf, callee->bufs.count + 1),
-                .vars = berth_arena_new_array(arena, berth_expr, callee->vars.count + 1),
-                .exprs = berth_arena_new_array(arena, berth_expr, callee->exprs.count + 1)};
+    copier c = make_copier(fn, callee);
+    c.inside = inside;
     c.regions = fix_regions(fn, call, items);
     for (uint32_t b = callee->param_count; b < callee->bufs.count; ++b) {
         if (callee->bufs.data[b].scope != BERTH_SCOPE_WORKSPACE) continue;

@@ -366,6 +366,7 @@ static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest, bool small
 
 // Stores that go on regularly over several loops as one loop.
 static berth_stmt fuse_loops(berth_tfn *fn, const berth_nest *nest) {
+    if (fn->keeps_rows) return 0;
     berth_nest fused = *nest;
     berth_ranges ranges = berth_ranges_collect(fn);
     ranges = berth_ranges_with(fn, &ranges, nest);

@@ -11,6 +11,7 @@
 #include "compiler/compile.h"
 #include "ir/eval.h"
 #include "ir/text.h"
+#include "tests/bare/sources.h"
 #include "tests/bare/support.h"
 #include "tests/check.h"
 #include "tests/lower/op_case.h"
@@ -49,93 +50,13 @@ static const row rows[] = {
 
 enum { row_count = sizeof(rows) / sizeof(rows[0]) };
 
-typedef struct sources {
-    berth_arena *arena;
-    berth_module *module;
-    const char *text;
-    berth_tensor input, expected;
-    const berth_bare_file *files;
-    uint32_t file_count;
-    const char *patches;  // of berth_compile_options
-    bool small;           // small code
-} sources;
-
-static void name_value(sources *s, berth_func_id function, berth_value_id value, const char *name) {
-    berth_graph_get(s->module, function)->values.data[value].name =
-        berth_module_intern(s->module, name);
-}
-
-// What the interpreter computes from a random input of full range.
-static berth_status expect(sources *s, berth_func_id function) {
-    const berth_graph *graph = berth_graph_get(s->module, function);
-    const berth_region *root = &graph->regions.data[0];
-    const berth_type *type =
-        berth_type_get(s->module, graph->values.data[root->params.data[0]].type);
-    name_value(s, function, root->params.data[0], "x");
-    name_value(s, function, root->results.data[0], "y");
-    s->input = berth_tensor_create(s->arena, type->dtype, type->rank, type->dims);
-    berth_tensor_fill_random(&s->input, 11);
-    for (int64_t i = 0;
-         berth_dtype_size_bytes(type->dtype) == 1 && i < berth_tensor_element_count(&s->input); ++i)
-        ((uint8_t *)s->input.data)[i] = (uint8_t)((i * 2654435761u) >> 7);
-    return berth_eval_function(s->module, function, &s->input, 1, &s->expected, 1, s->arena);
-}
-
 static berth_status build_case(void *user) {
     sources *s = user;
     berth_func_id function = BERTH_NONE;
     berth_tensor given[10] = {{0}};
     s->module = berth_module_create(s->arena, "case");
     BERTH_TRY(op_case_build_given(s->text, s->module, &function, given));
-    return expect(s, function);
-}
-
-static const char *code_of(const sources *s) {
-    for (uint32_t i = 0; i < s->file_count; ++i)
-        if (strcmp(s->files[i].name, "m.c") == 0) return s->files[i].text;
-    return "";
-}
-
-static void compare(const sources *s, const char *folder, const char *where) {
-    char path[128], *out = NULL;
-    size_t size = 0;
-    snprintf(path, sizeof(path), "%s/out", folder);
-    assert_ok(berth_file_read(s->arena, path, 1 << 20, &out, &size));
-    cr_assert_eq(size, berth_tensor_size_bytes(&s->expected), "%s, %s", s->text, where);
-    berth_tensor got = s->expected;
-    got.data = out;
-    const char *problem =
-        op_case_differ(&s->expected, &got, 0, berth_dtype_is_float(got.dtype) ? 1e-5 : 0, s->arena);
-    cr_expect_null(problem, "%s, %s: %s", s->text, where, problem);
-}
-
-static void run_native(const sources *s, const char *folder) {
-    shell("cd %s && gcc " BARE_WARNINGS " -O1 -fsanitize=address,undefined "
-          "-fno-sanitize-recover=all -o program *.c -lm && ./program <in >out",
-          folder);
-    compare(s, folder, "natively");
-}
-
-static void run_on_board(const sources *s, const char *folder, const char *flags, const char *board,
-                         const char *machine) {
-    char here[256];
-    cr_assert(realpath("tests/bare/board", here));
-    shell("cd %s && arm-none-eabi-gcc " BARE_WARNINGS " %s -mthumb -mfloat-abi=hard "
-          "-nostartfiles --specs=rdimon.specs -L %s -T %s -o program.elf m.c m_weights.c main.c "
-          "%s/startup.c -lm && qemu-system-arm -M %s -display none -serial none -monitor none "
-          "-semihosting-config enable=on,target=native -kernel program.elf <in >out",
-          folder, flags, here, board, here, machine);
-    compare(s, folder, machine);
-}
-
-static void print_sources(sources *s, const berth_program *program,
-                          const berth_memory_report *memory, const char *folder) {
-    char path[128];
-    berth_bare_options options = {.name = "m", .memory = memory};
-    assert_ok(berth_bare_print(program, &options, s->arena, &s->files, &s->file_count));
-    write_files(folder, s->files, s->file_count);
-    snprintf(path, sizeof(path), "%s/in", folder);
-    write_bytes(path, s->input.data, berth_tensor_size_bytes(&s->input));
+    return sources_expect(s, function);
 }
 
 ParameterizedTestParameters(bare_sums, compute_what_the_interpreter_does) {
@@ -152,10 +73,10 @@ static void compile_row(sources *s, const row *r, const char *target, const char
     assert_ok(berth_arena_create(berth_allocator_system(), &s->arena));
     assert_ok(berth_arena_try(s->arena, build_case, s));
     assert_ok(bare_compile(s->module, target, false, &program, &memory));
-    print_sources(s, program, memory, folder);
-    const char *function = strstr(code_of(s), "static void u");
+    sources_print(s, program, memory, folder);
+    const char *function = strstr(sources_code(s), "static void u");
     cr_expect(function && strstr(function, calls), "%s does not call %s", s->text, calls);
-    run_native(s, folder);
+    sources_run_natively(s, folder);
 }
 
 ParameterizedTest(int *index, bare_sums, compute_what_the_interpreter_does, .timeout = 300) {
@@ -165,10 +86,12 @@ ParameterizedTest(int *index, bare_sums, compute_what_the_interpreter_does, .tim
     make_folder(folder);
     compile_row(&s, r, BARE_CORTEX_M4, r->calls, folder);
     if (shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0) {
-        run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -Os", "an386.ld", "mps2-an386");
-        run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -O0", "an386.ld", "mps2-an386");
-        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -O2 -fno-omit-frame-pointer",
-                     "an547.ld", "mps3-an547");
+        sources_run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -Os", "an386.ld",
+                             "mps2-an386");
+        sources_run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -O0", "an386.ld",
+                             "mps2-an386");
+        sources_run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -O2 -fno-omit-frame-pointer",
+                             "an547.ld", "mps3-an547");
     }
     berth_arena_destroy(s.arena);
     remove_tree(folder);
@@ -189,9 +112,10 @@ ParameterizedTest(int *index, bare_sums, compute_the_same_with_helium, .timeout 
     make_folder(folder);
     compile_row(&s, r, BARE_CORTEX_M55, bytes ? BYTES : r->calls, folder);
     if (shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0) {
-        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -Os", "an547.ld", "mps3-an547");
-        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -O2 -fno-omit-frame-pointer",
-                     "an547.ld", "mps3-an547");
+        sources_run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -Os", "an547.ld",
+                             "mps3-an547");
+        sources_run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -O2 -fno-omit-frame-pointer",
+                             "an547.ld", "mps3-an547");
     }
     berth_arena_destroy(s.arena);
     remove_tree(folder);
@@ -199,71 +123,11 @@ ParameterizedTest(int *index, bare_sums, compute_the_same_with_helium, .timeout 
 
 // ---- whole graphs -------------------------------------------------------------------------------
 
-// A constant of the dimensions given, of seeded values.
-static void add_constant(berth_strbuf *out, const char *name, const char *type, int64_t count,
-                         int64_t *seed) {
-    bool floats = type[0] == 'f';
-    berth_strbuf_addf(out, "  %%%s = constant() {value = %s (", name, type);
-    for (int64_t i = 0; i < count; ++i) {
-        *seed = (*seed * 1103515245 + 12345) % 2147483648;
-        int value = (int)(*seed / 65536 % 255) - 127;
-        berth_strbuf_addf(out, floats ? "%s%.6f" : "%s%.0f", i ? ", " : "",
-                          floats ? value / 256.0 : (double)value);
-    }
-    berth_strbuf_add(out, ")}\n");
-}
-
-static berth_status compile_for(sources *s, const char *target_text, const berth_program **program,
-                                const berth_memory_report **memory) {
-    berth_target_options target_options = {.executor = "aot", .runtime = "bare"};
-    berth_multi_target *target = NULL;
-    berth_compile_result result = {0};
-    BERTH_TRY(berth_module_parse(s->arena, s->text, strlen(s->text), "test", &s->module));
-    BERTH_TRY(expect(s, berth_module_find_function(s->module, "main")));
-    BERTH_TRY(berth_target_parse(s->arena, target_text, &target_options, &target));
-    berth_compile_options options = {
-        .target = target, .patches = s->patches, .small_code = s->small, .verify = true};
-    BERTH_TRY(berth_compile(s->module, &options, &result));
-    *program = result.program;
-    *memory = result.memory;
-    return BERTH_OK;
-}
-
-// Bytes of intermediate values; the sources compute what the interpreter does, here, and in patches on boards.
-static uint64_t bytes_of(sources s, const char *target) {
-    const berth_program *program = NULL;
-    const berth_memory_report *memory = NULL;
-    uint64_t bytes = 0;
-    char folder[64];
-    make_folder(folder);
-    assert_ok(berth_arena_create(berth_allocator_system(), &s.arena));
-    assert_ok(compile_for(&s, target, &program, &memory));
-    print_sources(&s, program, memory, folder);
-    run_native(&s, folder);
-    if (s.patches && shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0) {
-        run_on_board(&s, folder, "-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -Os", "an386.ld", "mps2-an386");
-        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -O2", "an547.ld", "mps3-an547");
-    }
-    for (uint32_t i = 0; i < program->pool_count; ++i)
-        if (program->pools[i].usage == BERTH_POOL_WORKSPACE) bytes += program->pools[i].size_bytes;
-    remove_tree(folder);
-    berth_arena_destroy(s.arena);
-    return bytes;
-}
-
-static uint64_t patched_bytes(const char *text, const char *target, const char *patches) {
-    return bytes_of((sources){.text = text, .patches = patches}, target);
-}
-
-static uint64_t arena_bytes(const char *text, const char *target) {
-    return patched_bytes(text, target, NULL);
-}
-
 static void add_layer(berth_strbuf *out, int index, int inputs, int outputs, int64_t *seed) {
     char name[16], type[32];
     snprintf(name, sizeof(name), "w%d", index);
     snprintf(type, sizeof(type), "i8[%d,%d,1,1]", outputs, inputs);
-    add_constant(out, name, type, inputs * outputs, seed);
+    sources_add_constant(out, name, type, inputs * outputs, seed);
     berth_strbuf_addf(out,
                       "  %%s%d = conv_integer(%%v%d, %%w%d)\n"
                       "  %%f%d = cast(%%s%d) {to = f32}\n"
@@ -284,7 +148,7 @@ Test(bare_sums, pointwise_layers_write_over_what_they_read) {
                             "  %zero = constant() {value = u8[] (3)}\n");
     for (int i = 0; i < 4; ++i) add_layer(&text, i, channels[i], channels[i + 1], &seed);
     berth_strbuf_add(&text, "  return %v4\n}\n");
-    cr_expect_eq(arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 288);
+    cr_expect_eq(sources_arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 288);
     berth_arena_destroy(arena);
 }
 
@@ -300,11 +164,11 @@ Test(bare_sums, floats_are_not_written_over_bytes) {
                             "  %zero = constant() {value = u8[] (3)}\n"
                             "  %pads = constant() {value = i64[8] (0, 0, 1, 1, 0, 0, 1, 1)}\n");
     add_layer(&text, 0, 4, 12, &seed);
-    add_constant(&text, "w1", "i8[4,12,1,1]", 48, &seed);
+    sources_add_constant(&text, "w1", "i8[4,12,1,1]", 48, &seed);
     berth_strbuf_add(&text, "  %s1 = conv_integer(%v1, %w1)\n  %f1 = cast(%s1) {to = f32}\n"
                             "  %r1 = relu(%f1)\n  %p = pad(%r1, %pads) {mode = \"reflect\"}\n"
                             "  return %p\n}\n");
-    arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4");
+    sources_arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4");
     berth_arena_destroy(arena);
 }
 
@@ -319,19 +183,20 @@ Test(bare_sums, products_share_rows_with_helium) {
     berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: u8[1,14]) {\n"
                             "  %scale = constant() {value = f32[] (900.0)}\n"
                             "  %zero = constant() {value = u8[] (100)}\n");
-    add_constant(&text, "w0", "i8[14,7]", 98, &seed);
-    add_constant(&text, "w1", "i8[7,12]", 84, &seed);
+    sources_add_constant(&text, "w0", "i8[14,7]", 98, &seed);
+    sources_add_constant(&text, "w1", "i8[7,12]", 84, &seed);
     berth_strbuf_add(&text, "  %s0 = matmul_integer(%x, %w0)\n  %f0 = cast(%s0) {to = f32}\n"
                             "  %q = quantize_linear(%f0, %scale, %zero)\n"
                             "  %s1 = matmul_integer(%q, %w1, %zero)\n  return %s1\n}\n");
     s.text = berth_strbuf_text(&text);
     const berth_program *program = NULL;
     const berth_memory_report *memory = NULL;
-    assert_ok(compile_for(&s, BARE_CORTEX_M55, &program, &memory));
-    print_sources(&s, program, memory, folder);
-    run_native(&s, folder);
+    assert_ok(sources_compile(&s, BARE_CORTEX_M55, &program, &memory));
+    sources_print(&s, program, memory, folder);
+    sources_run_natively(&s, folder);
     if (shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0)
-        run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -Os", "an547.ld", "mps3-an547");
+        sources_run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -Os", "an547.ld",
+                             "mps3-an547");
     remove_tree(folder);
     berth_arena_destroy(s.arena);
 }
@@ -355,18 +220,18 @@ Test(bare_sums, sums_that_are_read_once_have_no_place) {
         assert_ok(berth_arena_create(berth_allocator_system(), &arena));
         berth_strbuf text = berth_strbuf_make(arena);
         berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: f32[3,4]) {\n");
-        add_constant(&text, "w0", "f32[4,20]", 80, &seed);
-        add_constant(&text, "w1", "f32[20,24]", 480, &seed);
-        add_constant(&text, "w2", "f32[24,1]", 24, &seed);
-        add_constant(&text, "w3", "f32[24,20]", 480, &seed);
-        add_constant(&text, "w4", "f32[1,24]", 24, &seed);
-        add_constant(&text, "w5", "f32[24]", 24, &seed);
-        add_constant(&text, "b1", "f32[24]", 24, &seed);
-        add_constant(&text, "b2", "f32[1]", 1, &seed);
+        sources_add_constant(&text, "w0", "f32[4,20]", 80, &seed);
+        sources_add_constant(&text, "w1", "f32[20,24]", 480, &seed);
+        sources_add_constant(&text, "w2", "f32[24,1]", 24, &seed);
+        sources_add_constant(&text, "w3", "f32[24,20]", 480, &seed);
+        sources_add_constant(&text, "w4", "f32[1,24]", 24, &seed);
+        sources_add_constant(&text, "w5", "f32[24]", 24, &seed);
+        sources_add_constant(&text, "b1", "f32[24]", 24, &seed);
+        sources_add_constant(&text, "b2", "f32[1]", 1, &seed);
         berth_strbuf_add(&text, "  %z = matmul(%x, %w0)\n  %a = relu(%z)\n");
         berth_strbuf_addf(&text, "%s}\n", bodies[i]);
-        uint64_t small = bytes_of((sources){.text = berth_strbuf_text(&text), .small = true},
-                                  "cpu -arch=cortex-m4");
+        uint64_t small = sources_bytes((sources){.text = berth_strbuf_text(&text), .small = true},
+                                       "cpu -arch=cortex-m4");
         if (bytes[i]) cr_expect_eq(small, bytes[i], "%d: %llu bytes", i, (unsigned long long)small);
         berth_arena_destroy(arena);
     }
@@ -381,14 +246,14 @@ Test(bare_sums, integers_that_are_read_once_have_no_place) {
     berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: u8[3,12]) {\n"
                             "  %scale = constant() {value = f32[] (150.0)}\n"
                             "  %zero = constant() {value = u8[] (130)}\n");
-    add_constant(&text, "w0", "i8[12,16]", 192, &seed);
-    add_constant(&text, "w1", "i8[16,1]", 16, &seed);
+    sources_add_constant(&text, "w0", "i8[12,16]", 192, &seed);
+    sources_add_constant(&text, "w1", "i8[16,1]", 16, &seed);
     berth_strbuf_add(&text, "  %s0 = matmul_integer(%x, %w0)\n  %f0 = cast(%s0) {to = f32}\n"
                             "  %q = quantize_linear(%f0, %scale, %zero)\n"
                             "  %s1 = matmul_integer(%q, %w1, %zero)\n  return %s1\n}\n");
-    cr_expect_eq(
-        bytes_of((sources){.text = berth_strbuf_text(&text), .small = true}, "cpu -arch=cortex-m4"),
-        0);
+    cr_expect_eq(sources_bytes((sources){.text = berth_strbuf_text(&text), .small = true},
+                               "cpu -arch=cortex-m4"),
+                 0);
     berth_arena_destroy(arena);
 }
 
@@ -401,16 +266,16 @@ Test(bare_sums, channels_are_sliced_where_the_memory_is_small) {
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     berth_strbuf text = berth_strbuf_make(arena);
     berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: f32[1,4,12,12]) {\n");
-    add_constant(&text, "w", "f32[16,4,1,1]", 64, &seed);
-    add_constant(&text, "b", "f32[16]", 16, &seed);
-    add_constant(&text, "v", "f32[16,1,3,3]", 144, &seed);
+    sources_add_constant(&text, "w", "f32[16,4,1,1]", 64, &seed);
+    sources_add_constant(&text, "b", "f32[16]", 16, &seed);
+    sources_add_constant(&text, "v", "f32[16,1,3,3]", 144, &seed);
     berth_strbuf_add(&text, "  %a = conv(%x, %w, %b)\n  %r = relu(%a)\n"
                             "  %y = conv(%r, %v, _) {group = 16, pads = [2, 2, 2, 2]}\n"
                             "  return %y\n}\n");
-    cr_expect_eq(arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 9216);
-    cr_expect_eq(
-        arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4 -memory_capacity_bytes=27648"),
-        4608);
+    cr_expect_eq(sources_arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 9216);
+    cr_expect_eq(sources_arena_bytes(berth_strbuf_text(&text),
+                                     "cpu -arch=cortex-m4 -memory_capacity_bytes=27648"),
+                 4608);
     berth_arena_destroy(arena);
 }
 
@@ -436,13 +301,13 @@ Test(bare_sums, floats_are_written_over_what_they_read) {
     for (int i = 0; i < 5; ++i) {
         char name[8];
         snprintf(name, sizeof(name), "w%d", i);
-        add_constant(&text, name, weights[i], counts[i], &seed);
+        sources_add_constant(&text, name, weights[i], counts[i], &seed);
     }
     for (int i = 0; i < 6; ++i) berth_strbuf_addf(&text, "  %%v%d = %s\n", i + 1, layers[i]);
     berth_strbuf_add(&text, "  return %v6\n}\n");
     for (int small = 0; small < 2; ++small)
-        cr_expect_eq(bytes_of((sources){.text = berth_strbuf_text(&text), .small = small},
-                              "cpu -arch=cortex-m4"),
+        cr_expect_eq(sources_bytes((sources){.text = berth_strbuf_text(&text), .small = small},
+                                   "cpu -arch=cortex-m4"),
                      4608);
     berth_arena_destroy(arena);
 }
@@ -454,9 +319,9 @@ static const char *patched_stages(berth_arena *arena) {
     berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: u8[1,3,16,16]) {\n"
                             "  %scale = constant() {value = f32[] (900.0)}\n"
                             "  %zero = constant() {value = u8[] (120)}\n");
-    add_constant(&text, "u", "i8[2,3,3,3]", 54, &seed);
-    add_constant(&text, "w", "i8[8,2,3,3]", 144, &seed);
-    add_constant(&text, "v", "i8[8,1,3,3]", 72, &seed);
+    sources_add_constant(&text, "u", "i8[2,3,3,3]", 54, &seed);
+    sources_add_constant(&text, "w", "i8[8,2,3,3]", 144, &seed);
+    sources_add_constant(&text, "v", "i8[8,1,3,3]", 72, &seed);
     berth_strbuf_add(&text, "  %n = conv_integer(%x, %u, %zero) {pads = [1, 1, 1, 1]}\n"
                             "  %o = cast(%n) {to = f32}\n"
                             "  %p = quantize_linear(%o, %scale, %zero)\n"
@@ -484,10 +349,10 @@ Test(bare_sums, stages_in_patches_compute_the_same_in_less_memory, .timeout = 30
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     const char *text = patched_stages(arena), *target = "cpu -arch=cortex-m4";
-    cr_expect_geq(arena_bytes(text, target), c);
+    cr_expect_geq(sources_arena_bytes(text, target), c);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
-        cr_expect_leq(patched_bytes(text, target, cases[i].patches), cases[i].most_bytes, "%s",
-                      cases[i].patches);
+        cr_expect_leq(sources_patched_bytes(text, target, cases[i].patches), cases[i].most_bytes,
+                      "%s", cases[i].patches);
     berth_arena_destroy(arena);
 }
 
@@ -506,7 +371,7 @@ Test(bare_sums, values_that_wait_are_computed_again_where_memory_is_short, .time
     berth_strbuf_addf(&text, "module \"m\"\ngraph @main(%%x: f32[1,1,%d,%d]) {\n", side, side);
     for (int i = 0; i < 5; ++i) {
         snprintf(name, sizeof(name), "w%d", i);
-        add_constant(&text, name, types[i], counts[i], &seed);
+        sources_add_constant(&text, name, types[i], counts[i], &seed);
     }
     berth_strbuf_add(&text, "  %a = conv(%x, %w0, _)\n  %r = relu(%a)\n"
                             "  %b = conv(%r, %w1, _) {pads = [1, 1, 1, 1]}\n"
@@ -515,10 +380,10 @@ Test(bare_sums, values_that_wait_are_computed_again_where_memory_is_short, .time
                             "  %e = mul(%d, %r)\n"
                             "  %y = conv(%e, %w4, _) {pads = [1, 1, 1, 1]}\n"
                             "  return %y\n}\n");
-    cr_expect_eq(arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 40 * map);
+    cr_expect_eq(sources_arena_bytes(berth_strbuf_text(&text), "cpu -arch=cortex-m4"), 40 * map);
     snprintf(target, sizeof(target), "cpu -arch=cortex-m4 -memory_capacity_bytes=%d",
              32 * map + io + spare);
-    cr_expect_eq(arena_bytes(berth_strbuf_text(&text), target), 32 * map);
+    cr_expect_eq(sources_arena_bytes(berth_strbuf_text(&text), target), 32 * map);
 
     // A refusal counts on it.
     bare_built built;

@@ -1,0 +1,183 @@
+// Rows that roll (compiler/passes/roll_rows.h): what the sources compute is what the interpreter computes, in less
+// memory.
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/text.h"
+#include "tests/bare/sources.h"
+#include "tests/check.h"
+#include "toolkit/model.h"
+
+#define M4 "cpu -arch=cortex-m4"
+
+typedef struct chain {
+    berth_strbuf text;
+    int64_t seed;
+    int64_t channels, rows, columns;
+    int layer;
+} chain;
+
+static int64_t draw(chain *c, int64_t low, int64_t high) {
+    c->seed = (c->seed * 1103515245 + 12345) % 2147483648;
+    return low + c->seed / 65536 % (high - low + 1);
+}
+
+static chain begin(berth_arena *arena, int64_t seed, int64_t channels, int64_t side) {
+    chain c = {.text = berth_strbuf_make(arena),
+               .seed = seed,
+               .channels = channels,
+               .rows = side,
+               .columns = side};
+    berth_strbuf_addf(&c.text,
+                      "module \"m\"\ngraph @main(%%v0: u8[1,%d,%d,%d]) {\n"
+                      "  %%scale = constant() {value = f32[] (900.0)}\n"
+                      "  %%zero = constant() {value = u8[] (120)}\n",
+                      (int)channels, (int)side, (int)side);
+    return c;
+}
+
+// A convolution of %v of the layer, of bytes, with padding that keeps the extents but for the stride.
+static void convolve(chain *c, int64_t channels, int64_t kernel, int64_t stride) {
+    char name[16], type[48];
+    int pad = (int)kernel / 2, i = c->layer++;
+    snprintf(name, sizeof(name), "w%d", i);
+    snprintf(type, sizeof(type), "i8[%d,%d,%d,%d]", (int)channels, (int)c->channels, (int)kernel,
+             (int)kernel);
+    sources_add_constant(&c->text, name, type, channels * c->channels * kernel * kernel, &c->seed);
+    berth_strbuf_addf(&c->text,
+                      "  %%s%d = conv_integer(%%v%d, %%w%d, %%zero) {pads = [%d, %d, %d, %d], "
+                      "strides = [%d, %d]}\n"
+                      "  %%f%d = cast(%%s%d) {to = f32}\n"
+                      "  %%v%d = quantize_linear(%%f%d, %%scale, %%zero)\n",
+                      i, i, i, pad, pad, pad, pad, (int)stride, (int)stride, i, i, i + 1, i);
+    c->channels = channels;
+    c->rows = (c->rows - 1) / stride + 1;
+    c->columns = (c->columns - 1) / stride + 1;
+}
+
+// The sum of the last value and an earlier one of the same shape.
+static void join(chain *c, int earlier) {
+    int i = c->layer++;
+    berth_strbuf_addf(&c->text,
+                      "  %%a%d = dequantize_linear(%%v%d, %%scale, %%zero)\n"
+                      "  %%b%d = dequantize_linear(%%v%d, %%scale, %%zero)\n"
+                      "  %%f%d = add(%%a%d, %%b%d)\n"
+                      "  %%v%d = quantize_linear(%%f%d, %%scale, %%zero)\n",
+                      i, i, i, earlier, i, i, i, i + 1, i);
+}
+
+static const char *end(chain *c) {
+    berth_strbuf_addf(&c->text, "  return %%v%d\n}\n", c->layer);
+    return berth_strbuf_text(&c->text);
+}
+
+// Three rows of 8 x 16 bytes are all that there is of a value that a window of three rows reads, with any stride. Of %v1 the
+// sum reads a row that lies two rows behind the newest one: three rows again.
+Test(bare_rolling, of_values_in_between_there_are_the_rows_that_are_read, .timeout = 300) {
+    enum { ring = 3 * 8 * 16 };
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    chain plain = begin(arena, 3, 3, 16);
+    for (int i = 0; i < 3; ++i) convolve(&plain, 8, 3, i == 2 ? 2 : 1);
+    const char *text = end(&plain);
+    cr_expect_geq(sources_arena_bytes(text, M4), 8 * 16 * 16);
+    cr_expect_eq(sources_patched_bytes(text, M4, "rolling"), 2 * ring);
+
+    chain residual = begin(arena, 4, 3, 16);
+    for (int i = 0; i < 3; ++i) convolve(&residual, 8, 3, 1);
+    join(&residual, 1);
+    convolve(&residual, 8, 3, 2);
+    text = end(&residual);
+    cr_expect_geq(sources_arena_bytes(text, M4), 2 * 8 * 16 * 16);
+    cr_expect_eq(sources_patched_bytes(text, M4, "rolling"), 3 * ring);
+    berth_arena_destroy(arena);
+}
+
+typedef struct loaded {
+    berth_arena *arena;
+    const char *text;
+} loaded;
+
+static berth_status parse(void *user, berth_arena *arena, berth_module **out_module) {
+    const loaded *l = user;
+    return berth_module_parse(arena, l->text, strlen(l->text), "test", out_module);
+}
+
+static berth_status plan(loaded *l, const char *executor, const char *patches, uint64_t limit,
+                         berth_model **out_model) {
+    char target[80];
+    snprintf(target, sizeof(target), M4 " -memory_capacity_bytes=%llu", (unsigned long long)limit);
+    berth_model_options options = {.target = target, .compile = {.plan_only = true}};
+    options.target_options.executor = executor;
+    options.compile.patches = patches;
+    return berth_model_load_built(parse, l, "m", &options, out_model);
+}
+
+static bool has_note(const berth_model *model, const char *what) {
+    const berth_plan *planned = berth_model_plan(model);
+    for (uint32_t i = 0; i < planned->note_count; ++i)
+        if (strstr(planned->notes[i], what)) return true;
+    return false;
+}
+
+// Whole values have 4096 bytes at the peak. Between what these need and what rings need, rows roll; where there is
+// room for whole ones they do not, nor where they are not wanted.
+Test(bare_rolling, rows_roll_where_the_memory_is_too_small, .timeout = 300) {
+    enum { io = 3 * 16 * 16 + 8 * 8 * 8, spare = 2560, small = io + 2 * 3 * 8 * 16 + spare };
+    static const struct {
+        const char *patches;
+        uint64_t limit;
+        bool rolls;
+    } cases[] = {{"auto", small, true},
+                 {"auto", 65536, false},
+                 {"rolling", 65536, true},
+                 {"never", 65536, false}};
+    loaded l = {0};
+    berth_model *model = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &l.arena));
+    chain c = begin(l.arena, 3, 3, 16);
+    for (int i = 0; i < 3; ++i) convolve(&c, 8, 3, i == 2 ? 2 : 1);
+    l.text = end(&c);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); ++i) {
+        assert_ok(plan(&l, "aot", cases[i].patches, cases[i].limit, &model));
+        cr_expect_eq(has_note(model, "rolling rows: 3 stages"), cases[i].rolls, "case %zu", i);
+        berth_model_destroy(model);
+    }
+    assert_fails(plan(&l, "aot", "never", small, &model), BERTH_OUT_OF_MEMORY, "needs");
+    assert_fails(plan(&l, "graph", "rolling", 65536, &model), BERTH_INVALID_ARGUMENT, "aot");
+    berth_arena_destroy(l.arena);
+}
+
+static int seeds[6];
+
+static struct criterion_test_params all_seeds(void) {
+    for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); ++i) seeds[i] = (int)i;
+    return cr_make_param_array(int, seeds, sizeof(seeds) / sizeof(*seeds));
+}
+
+ParameterizedTestParameters(bare_rolling, random_chains_compute_the_same) {
+    return all_seeds();
+}
+
+// Kernels of 1, 3 and 5, strides, sums with earlier values; small images, in which rings are longer than values.
+ParameterizedTest(int *seed, bare_rolling, random_chains_compute_the_same, .timeout = 300) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    chain c = begin(arena, *seed * 7919 + 1, 3, *seed == 0 ? 5 : 9 + *seed % 8);
+    int saved = 0, layers = 3 + *seed % 3;
+    convolve(&c, draw(&c, 2, 6), 3, 1);
+    for (int i = 0; i < layers; ++i) {
+        int64_t strides = c.rows > 6 && draw(&c, 0, 2) == 0 ? 2 : 1;
+        bool sums = strides == 1 && draw(&c, 0, 1) == 1;
+        saved = c.layer;
+        convolve(&c, sums ? c.channels : draw(&c, 2, 6), 1 + 2 * draw(&c, 0, 2), strides);
+        if (sums) join(&c, saved);
+    }
+    convolve(&c, 2, 3, 1);
+    const char *text = end(&c);
+    uint64_t whole = sources_arena_bytes(text, M4);
+    cr_expect_leq(sources_patched_bytes(text, M4, "rolling"), whole);
+    berth_arena_destroy(arena);
+}
