@@ -171,7 +171,8 @@ static berth_status one_way(berth_fit_tries *tries, const berth_compile_options 
                             berth_fitted *fitted) {
     berth_compile_options whole = *options;
     whole.no_slices = true;
-    if (options->target->executor != BERTH_EXECUTOR_AOT || options->stop_after)
+    if (options->target->executor != BERTH_EXECUTOR_AOT || options->stop_after ||
+        options->no_slices)
         return with_room(tries, options, fitted);
     berth_status status = with_room(tries, &whole, fitted);
     uint64_t over_bytes = over_bytes_of(status, fitted);

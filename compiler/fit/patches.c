@@ -97,10 +97,13 @@ static berth_status list_candidates(fitter *f, const char *wanted, berth_fitted 
     return BERTH_OK;
 }
 
-// Plans with a candidate. Where it does not fit, *out_fits is false, and the status kept or freed.
-static berth_status plan(fitter *f, const char *text, berth_fitted *fitted, bool *out_fits) {
+// Plans with a candidate, with or without slices of channels where they are needed. Where it does not fit, *out_fits is
+// false, and the status kept or freed.
+static berth_status plan_sliced(fitter *f, const char *text, bool no_slices, berth_fitted *fitted,
+                                bool *out_fits) {
     berth_compile_options options = quiet(f->options);
     options.patches = text;
+    options.no_slices |= no_slices;
     options.plan_only = true;
     berth_status status = berth_fit__without_patches(f->tries, &options, fitted);
     *out_fits = !status;
@@ -115,6 +118,10 @@ static berth_status plan(fitter *f, const char *text, berth_fitted *fitted, bool
         berth_status_free(status);
     }
     return BERTH_OK;
+}
+
+static berth_status plan(fitter *f, const char *text, berth_fitted *fitted, bool *out_fits) {
+    return plan_sliced(f, text, false, fitted, out_fits);
 }
 
 // ---- what is wanted -----------------------------------------------------------------------------
@@ -145,18 +152,19 @@ static berth_status halve(fitter *f, const berth_patch_candidate *list, uint32_t
 }
 
 // A plan with rows that roll (passes/roll_rows.h). What it needs does not end the search for slices of others.
-static berth_status plan_rolling(fitter *f, berth_fitted *fitted, bool *out_fits) {
+static berth_status plan_rolling(fitter *f, bool no_slices, berth_fitted *fitted, bool *out_fits) {
     uint64_t least_over_bytes = f->tries->least_over_bytes;
-    BERTH_TRY(plan(f, BERTH_PATCHES_ROLLING, fitted, out_fits));
+    BERTH_TRY(plan_sliced(f, BERTH_PATCHES_ROLLING, no_slices, fitted, out_fits));
     f->tries->least_over_bytes = least_over_bytes;
     return BERTH_OK;
 }
 
-// Rows that roll take no operations again. Of plain C only.
+// Rows that roll take no operations again. Of plain C only. With slices, whose search takes long, where nothing else fits:
+// find_smallest.
 static berth_status try_rolling(fitter *f, double *most_work, berth_fitted *fitted) {
     bool fits = false;
     if (f->options->target->executor != BERTH_EXECUTOR_AOT) return BERTH_OK;
-    BERTH_TRY(plan_rolling(f, fitted, &fits));
+    BERTH_TRY(plan_rolling(f, true, fitted, &fits));
     if (!fits || (f->best && fitted->result.program->predicted_ns >= f->best_ns)) return BERTH_OK;
     f->best = BERTH_PATCHES_ROLLING;
     f->best_ns = fitted->result.program->predicted_ns;
@@ -205,7 +213,7 @@ static berth_status find_smallest(fitter *f, berth_fitted *fitted) {
         take_smaller(f, text, fits, fitted);
     }
     if (!plain) return BERTH_OK;
-    BERTH_TRY(plan_rolling(f, fitted, &fits));
+    BERTH_TRY(plan_rolling(f, false, fitted, &fits));
     take_smaller(f, BERTH_PATCHES_ROLLING, fits, fitted);
     return BERTH_OK;
 }
