@@ -1,9 +1,8 @@
-// Expressions and stores of the C-family printer.
+// Expressions of the C-family printer.
 #include <math.h>
 #include <string.h>
 
 #include "compiler/codegen/c_family.h"
-#include "compiler/codegen/c_moves.h"
 #include "compiler/codegen/template.h"
 
 static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
@@ -53,169 +52,16 @@ static const char *int_literal(berth_c_printer *p, berth_dtype dtype, int64_t x)
                               wide ? "l" : "");
 }
 
-static const char *splat(berth_c_printer *p, berth_dtype dtype, const char *scalar, int lanes) {
+const char *berth_c_splat(berth_c_printer *p, berth_dtype dtype, const char *scalar, int lanes) {
     const char *texts[64];
     for (int i = 0; i < lanes && i < 64; ++i) texts[i] = scalar;
     return p->language->vector_literal(p, dtype, texts, lanes);
 }
 
-static const char *temporary(berth_c_printer *p, berth_dtype dtype, int lanes, const char *text) {
+const char *berth_c_temporary(berth_c_printer *p, berth_dtype dtype, int lanes, const char *text) {
     const char *name = berth_arena_printf(p->arena, "t%u", p->next_temporary++);
     berth_c_line(p, "const %s %s = %s;", berth_c_value_type(p, dtype, lanes), name, text);
     return name;
-}
-
-// One lane of an index.
-static berth_expr lane_index(berth_c_printer *p, berth_expr id, int lane) {
-    const berth_expr_node node = *node_of(p, id);
-    if (node.lanes == 1) return id;
-    switch ((berth_expr_kind)node.kind) {
-    case BERTH_EXPR_RAMP:
-        return berth_tfn_binary(p->fn, BERTH_BINARY_ADD, node.a, berth_tfn_index(p->fn, lane));
-    case BERTH_EXPR_BROADCAST: return node.a;
-    case BERTH_EXPR_BINARY:
-        return berth_tfn_binary(p->fn, (berth_binary)node.op, lane_index(p, node.a, lane),
-                                lane_index(p, node.b, lane));
-    case BERTH_EXPR_UNARY:
-        return berth_tfn_unary(p->fn, (berth_unary)node.op, lane_index(p, node.a, lane));
-    case BERTH_EXPR_SELECT:
-        return berth_tfn_select(p->fn, lane_index(p, node.a, lane), lane_index(p, node.b, lane),
-                                lane_index(p, node.c, lane));
-    default:
-        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "vector index of kind %d", node.kind));
-        return berth_tfn_index(p->fn, 0);
-    }
-}
-
-static berth_linear lane_access(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
-                                int count, int lane) {
-    berth_expr moved[BERTH_MAX_RANK];
-    for (int d = 0; d < count; ++d) moved[d] = lane_index(p, indices[d], lane);
-    return berth_linear_access(p->fn, &p->ranges, buf, moved, count);
-}
-
-// The step of an access whose indices are ramps, or the same in all lanes, into a buffer in rows: that
-// of the ramps' dimensions. False: there are other indices or blocks.
-static bool ramp_step(const berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
-                      int64_t *out_step) {
-    const berth_buf_info *info = &p->fn->bufs.data[buf];
-    int64_t stride = 1, step = 0;
-    if (info->layout) return false;
-    for (int d = count - 1; d >= 0; --d) {
-        const berth_expr_node *node = node_of(p, indices[d]);
-        if (node->lanes > 1 && node->kind != BERTH_EXPR_RAMP && node->kind != BERTH_EXPR_BROADCAST)
-            return false;
-        if (node->lanes > 1 && node->kind == BERTH_EXPR_RAMP) step += stride;
-        stride *= info->dims[d];
-    }
-    *out_step = step;
-    return true;
-}
-
-bool berth_c_lane_places(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
-                         int lanes, berth_linear *out_first, int64_t *out_places) {
-    *out_first = lane_access(p, buf, indices, count, 0);
-    for (int l = 0; l < lanes; ++l) {
-        berth_linear at = lane_access(p, buf, indices, count, l);
-        if (!berth_linear_distance(p->fn, out_first, &at, &out_places[l])) return false;
-    }
-    return true;
-}
-
-// Whether the lanes of an access follow each other in memory with a constant step.
-static bool lane_step(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
-                      int lanes, int64_t *out_step) {
-    if (ramp_step(p, buf, indices, count, out_step)) return true;
-    *out_step = 0;
-    berth_linear first = lane_access(p, buf, indices, count, 0);
-    for (int l = 1; l < lanes; ++l) {
-        berth_linear at = lane_access(p, buf, indices, count, l);
-        int64_t step = 0;
-        if (!berth_linear_distance(p->fn, &first, &at, &step)) return false;
-        if (l == 1) *out_step = step;
-        if (step != *out_step * l) return false;
-    }
-    return true;
-}
-
-static const char *lane_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
-                               int count, int lane) {
-    const char *text = berth_c_linear(p, lane_access(p, buf, indices, count, lane));
-    return p->language->place ? p->language->place(p, buf, text) : text;
-}
-
-const char *berth_c_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
-                           int count) {
-    return lane_offset(p, buf, indices, count, 0);
-}
-
-int64_t berth_c_offset_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
-                                 int count) {
-    berth_linear at = lane_access(p, buf, indices, count, 0);
-    int64_t alignment = 64;
-    while (at.constant % alignment) alignment /= 2;
-    for (int i = 0; i < at.count; ++i)
-        while (at.terms[i].coefficient % alignment) alignment /= 2;
-    return alignment;
-}
-
-static void set_alignment(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count) {
-    if (p->language->needs_alignment)
-        p->access_alignment = berth_c_offset_alignment(p, buf, indices, count);
-}
-
-static bool has_ramp(const berth_c_printer *p, const berth_expr *indices, int count) {
-    for (int d = 0; d < count; ++d)
-        if (node_of(p, indices[d])->lanes > 1) return true;
-    return false;
-}
-
-static const char *scalar_load(berth_c_printer *p, berth_buf buf, const char *offset) {
-    const berth_buf_info *info = &p->fn->bufs.data[buf];
-    const char *name = berth_c_buffer_name(p, buf);
-    if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0) return name;
-    if (info->dtype == BERTH_DTYPE_F16)
-        return berth_arena_printf(p->arena, "berth_f16_to_f32(%s[%s])", name, offset);
-    if (info->dtype == BERTH_DTYPE_BF16)
-        return berth_arena_printf(p->arena, "berth_bf16_to_f32(%s[%s])", name, offset);
-    return berth_arena_printf(p->arena, "%s[%s]", name, offset);
-}
-
-// Elements of two bytes that are computed as f32 need loads and stores that convert.
-static bool has_vector_access(const berth_c_printer *p, berth_buf buf) {
-    berth_dtype dtype = p->fn->bufs.data[buf].dtype;
-    return dtype == berth_c_compute_type(dtype) || p->language->half_vectors;
-}
-
-static const char *load(berth_c_printer *p, berth_expr id, berth_expr_node node) {
-    berth_expr indices[BERTH_MAX_RANK];
-    memcpy(indices, berth_tfn_load_indices(p->fn, id), node.index_count * sizeof(berth_expr));
-    berth_buf buf = node.load.buf;
-    if (p->fn->bufs.data[buf].lanes > 1 || !has_ramp(p, indices, node.index_count))
-        return scalar_load(p, buf, lane_offset(p, buf, indices, node.index_count, 0));
-    const char *fragment = p->language->fragment ? p->language->fragment(p, id) : NULL;
-    if (fragment) return fragment;
-    int64_t step = 0;
-    berth_c_value_type(p, (berth_dtype)node.dtype, node.lanes);
-    if (lane_step(p, buf, indices, node.index_count, node.lanes, &step)) {
-        const char *offset = lane_offset(p, buf, indices, node.index_count, 0);
-        if (step == 1 && has_vector_access(p, buf)) {
-            set_alignment(p, buf, indices, node.index_count);
-            return p->language->vector_load(p, buf, offset, node.lanes);
-        }
-        if (step == 0)
-            return splat(p, (berth_dtype)node.dtype,
-                         temporary(p, (berth_dtype)node.dtype, 1, scalar_load(p, buf, offset)),
-                         node.lanes);
-        const char *pairs = step == 2 && p->language->pairs_load
-                                ? p->language->pairs_load(p, buf, offset, node.lanes)
-                                : NULL;
-        if (pairs) return pairs;
-    }
-    const char *texts[64];
-    for (int l = 0; l < node.lanes && l < 64; ++l)
-        texts[l] = scalar_load(p, buf, lane_offset(p, buf, indices, node.index_count, l));
-    return p->language->vector_literal(p, (berth_dtype)node.dtype, texts, node.lanes);
 }
 
 static const char *call(berth_c_printer *p, const char *op, berth_dtype dtype, int lanes,
@@ -495,9 +341,9 @@ static const char *select_value(berth_c_printer *p, berth_expr_node node) {
     if (strcmp(condition, "0") == 0) return berth_c_value(p, node.c);
     if (berth_c_computes_both(p, &node)) {
         const char *first = berth_c_value(p, node.b);
-        first = temporary(p, (berth_dtype)node.dtype, 1, first);
+        first = berth_c_temporary(p, (berth_dtype)node.dtype, 1, first);
         const char *second = berth_c_value(p, node.c);
-        second = temporary(p, (berth_dtype)node.dtype, 1, second);
+        second = berth_c_temporary(p, (berth_dtype)node.dtype, 1, second);
         return berth_arena_printf(p->arena, "(%s ? %s : %s)", condition, first, second);
     }
     bool has_load = false;
@@ -535,9 +381,10 @@ static const char *broadcast(berth_c_printer *p, berth_expr_node node) {
     const berth_expr_node *inner = node_of(p, node.a);
     bool simple = inner->kind == BERTH_EXPR_FLOAT || inner->kind == BERTH_EXPR_INT ||
                   inner->kind == BERTH_EXPR_VAR;
-    if (!simple && scalar[0] != 't') scalar = temporary(p, dtype, 1, scalar);
+    if (!simple && scalar[0] != 't') scalar = berth_c_temporary(p, dtype, 1, scalar);
     if (dtype == BERTH_DTYPE_BOOL) scalar = berth_arena_printf(p->arena, "(%s ? -1 : 0)", scalar);
-    return splat(p, dtype == BERTH_DTYPE_BOOL ? BERTH_DTYPE_I32 : dtype, scalar, node.lanes);
+    return berth_c_splat(p, dtype == BERTH_DTYPE_BOOL ? BERTH_DTYPE_I32 : dtype, scalar,
+                         node.lanes);
 }
 
 // Its text, where a language has one for an operand of intrinsics of work-items together; else NULL.
@@ -588,7 +435,7 @@ static const char *compute(berth_c_printer *p, berth_expr id) {
     case BERTH_EXPR_SYMBOL: return int_literal(p, dtype, 0);  // refused: berth_tfn_check_static
     case BERTH_EXPR_FLOAT: return float_literal(p, dtype, node.f);
     case BERTH_EXPR_VAR: return berth_c_var_name(p, node.var);
-    case BERTH_EXPR_LOAD: return load(p, id, node);
+    case BERTH_EXPR_LOAD: return berth_c_load(p, id);
     case BERTH_EXPR_UNARY: return unary(p, node);
     case BERTH_EXPR_BINARY:
         return berth_c_is_index_comparison(p, &node) ? berth_c_condition(p, id) : binary(p, node);
@@ -616,7 +463,7 @@ const char *berth_c_value(berth_c_printer *p, berth_expr id) {
     const char *text = compute(p, id);
     bool shared = id < p->memo_count && p->uses[id] > 1 && !is_trivial(&node);
     if (!shared) return text;
-    p->memo[id] = temporary(p, (berth_dtype)node.dtype, node.lanes, text);
+    p->memo[id] = berth_c_temporary(p, (berth_dtype)node.dtype, node.lanes, text);
     return p->memo[id];
 }
 
@@ -651,70 +498,4 @@ void berth_c_end_statement(berth_c_printer *p) {
         p->memo[p->touched.data[i]] = NULL;
     }
     p->touched.count = 0;
-}
-
-// ---- stores -------------------------------------------------------------------------------------
-
-static void scalar_store(berth_c_printer *p, berth_buf buf, const char *offset, const char *value) {
-    const berth_buf_info *info = &p->fn->bufs.data[buf];
-    const char *name = berth_c_buffer_name(p, buf);
-    if (info->scope == BERTH_SCOPE_REGISTER && info->rank == 0)
-        berth_c_line(p, "%s = %s;", name, value);
-    else if (info->dtype == BERTH_DTYPE_F16)
-        berth_c_line(p, "%s[%s] = berth_f32_to_f16(%s);", name, offset, value);
-    else if (info->dtype == BERTH_DTYPE_BF16)
-        berth_c_line(p, "%s[%s] = berth_f32_to_bf16(%s);", name, offset, value);
-    else if (berth_dtype_is_float(info->dtype) || info->lanes > 1)
-        berth_c_line(p, "%s[%s] = %s;", name, offset, value);
-    else
-        berth_c_line(p, "%s[%s] = (%s)%s;", name, offset, berth_c_storage_type(p, info->dtype),
-                     value);
-}
-
-static void vector_store(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
-                         berth_dtype dtype, int lanes, const char *value) {
-    int64_t step = 0;
-    if (lane_step(p, buf, indices, count, lanes, &step) && step == 1 && has_vector_access(p, buf)) {
-        set_alignment(p, buf, indices, count);
-        p->language->vector_store(p, buf, lane_offset(p, buf, indices, count, 0), lanes, value);
-        return;
-    }
-    const char *whole = temporary(p, dtype, lanes, value);
-    for (int l = 0; l < lanes; ++l)
-        scalar_store(p, buf, lane_offset(p, buf, indices, count, l),
-                     p->language->vector_lane(p, whole, l));
-}
-
-// What a store to a half precision buffer rounds anyway needs no rounding to it before.
-static berth_expr without_rounding(const berth_c_printer *p, berth_dtype to, berth_expr id) {
-    if (to != BERTH_DTYPE_F16 && to != BERTH_DTYPE_BF16) return id;
-    for (;;) {
-        const berth_expr_node *node = node_of(p, id);
-        const berth_expr_node *from = node_of(p, node->a);
-        bool rounds = node->kind == BERTH_EXPR_CAST &&
-                      (node->dtype == to || node->dtype == BERTH_DTYPE_F32) &&
-                      (from->dtype == to || from->dtype == BERTH_DTYPE_F32);
-        if (!rounds || from->is_index) return id;
-        id = node->a;
-    }
-}
-
-void berth_c_store(berth_c_printer *p, berth_stmt id) {
-    if (p->copies_async && p->language->copy_async(p, id)) return;
-    if (p->language->half_bits && berth_c_store_bits(p, id)) return;
-    berth_stmt_node node = p->fn->stmts.data[id];
-    node.value = without_rounding(p, p->fn->bufs.data[node.buf].dtype, node.value);
-    berth_expr indices[BERTH_MAX_RANK + 1];
-    memcpy(indices, berth_tfn_store_indices(p->fn, id), node.index_count * sizeof(berth_expr));
-    indices[node.index_count] = node.value;
-    berth_c_begin_statement(p, indices, node.index_count + 1);
-    const char *value = berth_c_value(p, node.value);
-    const berth_expr_node what = *node_of(p, node.value);
-    if (what.is_index && what.kind != BERTH_EXPR_CAST) value = berth_c_index(p, node.value);
-    if (p->fn->bufs.data[node.buf].lanes > 1 || !has_ramp(p, indices, node.index_count))
-        scalar_store(p, node.buf, lane_offset(p, node.buf, indices, node.index_count, 0), value);
-    else
-        vector_store(p, node.buf, indices, node.index_count, (berth_dtype)what.dtype, what.lanes,
-                     value);
-    berth_c_end_statement(p);
 }

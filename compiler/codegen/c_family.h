@@ -186,6 +186,13 @@ const char *berth_c_value(berth_c_printer *p, berth_expr id);
 void berth_c_begin_statement(berth_c_printer *p, const berth_expr *roots,
                              int count);  // counts uses
 void berth_c_end_statement(berth_c_printer *p);
+// A vector of equal lanes; `scalar` is computed once for each lane.
+const char *berth_c_splat(berth_c_printer *p, berth_dtype dtype, const char *scalar, int lanes);
+// Prints a variable with the value, and returns its name.
+const char *berth_c_temporary(berth_c_printer *p, berth_dtype dtype, int lanes, const char *text);
+
+// c_access.c: loads and stores.
+const char *berth_c_load(berth_c_printer *p, berth_expr id);
 void berth_c_store(berth_c_printer *p, berth_stmt id);
 // The element offset of an access, of scalars.
 const char *berth_c_offset(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count);
