@@ -3,6 +3,7 @@
 
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/c_moves.h"
+#include "compiler/codegen/lanes.h"
 
 static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
     return &p->fn->exprs.data[id];
@@ -10,33 +11,9 @@ static const berth_expr_node *node_of(const berth_c_printer *p, berth_expr id) {
 
 // ---- where elements lie -------------------------------------------------------------------------
 
-// One lane of an index.
-static berth_expr lane_index(berth_c_printer *p, berth_expr id, int lane) {
-    const berth_expr_node node = *node_of(p, id);
-    if (node.lanes == 1) return id;
-    switch ((berth_expr_kind)node.kind) {
-    case BERTH_EXPR_RAMP:
-        return berth_tfn_binary(p->fn, BERTH_BINARY_ADD, node.a, berth_tfn_index(p->fn, lane));
-    case BERTH_EXPR_BROADCAST: return node.a;
-    case BERTH_EXPR_BINARY:
-        return berth_tfn_binary(p->fn, (berth_binary)node.op, lane_index(p, node.a, lane),
-                                lane_index(p, node.b, lane));
-    case BERTH_EXPR_UNARY:
-        return berth_tfn_unary(p->fn, (berth_unary)node.op, lane_index(p, node.a, lane));
-    case BERTH_EXPR_SELECT:
-        return berth_tfn_select(p->fn, lane_index(p, node.a, lane), lane_index(p, node.b, lane),
-                                lane_index(p, node.c, lane));
-    default:
-        berth_c_fail(p, berth_status_make(BERTH_UNSUPPORTED, "vector index of kind %d", node.kind));
-        return berth_tfn_index(p->fn, 0);
-    }
-}
-
 static berth_linear lane_access(berth_c_printer *p, berth_buf buf, const berth_expr *indices,
                                 int count, int lane) {
-    berth_expr moved[BERTH_MAX_RANK];
-    for (int d = 0; d < count; ++d) moved[d] = lane_index(p, indices[d], lane);
-    return berth_linear_access(p->fn, &p->ranges, buf, moved, count);
+    return berth_lane_access(p->fn, &p->ranges, buf, indices, count, lane, &p->status);
 }
 
 // The step of an access whose indices are ramps, or the same in all lanes, into a buffer in rows: that
@@ -59,12 +36,8 @@ static bool ramp_step(const berth_c_printer *p, berth_buf buf, const berth_expr 
 
 bool berth_c_lane_places(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
                          int lanes, berth_linear *out_first, int64_t *out_places) {
-    *out_first = lane_access(p, buf, indices, count, 0);
-    for (int l = 0; l < lanes; ++l) {
-        berth_linear at = lane_access(p, buf, indices, count, l);
-        if (!berth_linear_distance(p->fn, out_first, &at, &out_places[l])) return false;
-    }
-    return true;
+    return berth_lane_places(p->fn, &p->ranges, buf, indices, count, lanes, out_first, out_places,
+                             &p->status);
 }
 
 // Whether the lanes of an access follow each other in memory with a constant step.

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "artifact/kernel_abi.h"
+#include "compiler/codegen/lanes.h"
 #include "compiler/codegen/spirv_math.h"
 #include "compiler/codegen/spirv_matrix.h"
 #include "compiler/codegen/spirv_printer.h"
@@ -225,34 +226,9 @@ static void store_one(berth_spirv_printer *p, berth_buf buf, uint32_t at, uint32
 
 // ---- accesses -----------------------------------------------------------------------------------
 
-// One lane of a vector of indices, as an expression (so that linear forms see through it).
-static berth_expr lane_index(berth_spirv_printer *p, berth_expr id, int lane) {
-    const berth_expr_node node = p->fn->exprs.data[id];
-    if (node.lanes == 1) return id;
-    switch ((berth_expr_kind)node.kind) {
-    case BERTH_EXPR_RAMP:
-        return berth_tfn_binary(p->fn, BERTH_BINARY_ADD, node.a, berth_tfn_index(p->fn, lane));
-    case BERTH_EXPR_BROADCAST: return node.a;
-    case BERTH_EXPR_BINARY:
-        return berth_tfn_binary(p->fn, (berth_binary)node.op, lane_index(p, node.a, lane),
-                                lane_index(p, node.b, lane));
-    case BERTH_EXPR_UNARY:
-        return berth_tfn_unary(p->fn, (berth_unary)node.op, lane_index(p, node.a, lane));
-    case BERTH_EXPR_SELECT:
-        return berth_tfn_select(p->fn, lane_index(p, node.a, lane), lane_index(p, node.b, lane),
-                                lane_index(p, node.c, lane));
-    default:
-        berth_spirv_fail(
-            p, berth_status_make(BERTH_UNSUPPORTED, "vector index of kind %d", node.kind));
-        return berth_tfn_index(p->fn, 0);
-    }
-}
-
 static berth_linear lane_access(berth_spirv_printer *p, berth_buf buf, const berth_expr *indices,
                                 int count, int lane) {
-    berth_expr moved[BERTH_MAX_RANK];
-    for (int d = 0; d < count; ++d) moved[d] = lane_index(p, indices[d], lane);
-    return berth_linear_access(p->fn, &p->ranges, buf, moved, count);
+    return berth_lane_access(p->fn, &p->ranges, buf, indices, count, lane, &p->status);
 }
 
 static uint32_t position(berth_spirv_printer *p, berth_buf buf, const berth_expr *indices,
@@ -265,12 +241,8 @@ bool berth_spirv_lane_places(berth_spirv_printer *p, berth_expr load, berth_line
     const berth_expr_node node = p->fn->exprs.data[load];
     berth_expr indices[BERTH_MAX_RANK];
     memcpy(indices, berth_tfn_load_indices(p->fn, load), node.index_count * sizeof(berth_expr));
-    *out_first = lane_access(p, node.load.buf, indices, node.index_count, 0);
-    for (int l = 0; l < node.lanes; ++l) {
-        berth_linear at = lane_access(p, node.load.buf, indices, node.index_count, l);
-        if (!berth_linear_distance(p->fn, out_first, &at, &out_places[l])) return false;
-    }
-    return true;
+    return berth_lane_places(p->fn, &p->ranges, node.load.buf, indices, node.index_count,
+                             node.lanes, out_first, out_places, &p->status);
 }
 
 static uint32_t vector_position(berth_spirv_printer *p, uint32_t at, int lanes, int lane) {
