@@ -60,7 +60,8 @@ static void join_works(berth_pipeline *pipeline, const berth_rolled *rolled) {
         if (!work) continue;
         all->flops += work->flops;
         all->bytes += work->bytes;
-        all->given_ns = all->given_ns && work->given_ns ? all->given_ns + work->given_ns : 0;
+        bool given = all->given_ns > 0 && work->given_ns > 0;
+        all->given_ns = given ? all->given_ns + work->given_ns : 0;
     }
 }
 

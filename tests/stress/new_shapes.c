@@ -1,5 +1,5 @@
 // Races between runs of a session that compiles and what it compiles beside them: several sessions, each closed while
-// kernels for other shapes are made, results checked. A plain program, meant to run under the thread sanitizer.
+// kernels for other shapes, or a program for many, are made, results checked. A plain program, meant to run under the thread sanitizer.
 // BERTH_STRESS_ROUNDS=N: so many sessions (3).
 #include <math.h>
 #include <stdio.h>
@@ -46,6 +46,27 @@ static void run(berth_vm_session *session, int64_t rows) {
     free(x);
 }
 
+// A program for many shapes is made beside the runs: runs go on, the session is closed meanwhile or it serves.
+static void run_general(const char *path, berth_model_options options, int round) {
+    static const int64_t rows[] = {504, 328, 160, 72, 328, 504};
+    berth_vm_session *session = NULL;
+    options.makes_general_program = true;
+    check_ok(berth_vm_session_open(path, &options, 2, &session));
+    for (int i = 0; i < 6; ++i) run(session, rows[i]);
+    if (round % 2) {
+        berth_vm_report report;
+        berth_vm_session_wait(session);
+        for (int64_t i = 0; i < 12; ++i) run(session, 496 - 16 * i);
+        berth_vm_session_get_report(session, &report);
+        if (report.general.run_count == 0) {
+            fprintf(stderr, "stress_new_shapes: no program for many shapes served: %s\n",
+                    report.general.refusal ? report.general.refusal : "it is not there");
+            exit(1);
+        }
+    }
+    berth_vm_session_close(session);
+}
+
 int main(void) {
     static const int64_t rows[] = {504, 328, 160, 72, 640, 321, 999, 100, 504, 77};
     const char *asked = getenv("BERTH_STRESS_ROUNDS");
@@ -64,6 +85,7 @@ int main(void) {
         if (round == 1) berth_vm_session_wait(session);
         if (round == 1) run(session, 50);
         berth_vm_session_close(session);
+        run_general(path, options, round);
     }
     unlink(path);
     return 0;
