@@ -263,6 +263,10 @@ case('ms_dynamic_quantize_matmul_row', 'DynamicQuantizeMatMul', [x(1, 768), of(I
 case('ms_matmul_integer_to_float', 'MatMulIntegerToFloat', [of(U8, 64, 256), of(I8, 256, 256).array, np.float32(.1), np.float32([.01]), np.uint8(7)], **MS)
 case('ms_matmul_4_bits', 'MatMulNBits', [x(1, 1024), of(U8, 1024, 32, 16, high=255).array, np.abs(w(1024, 32)).ravel()], K=1024, N=1024, bits=4,
      block_size=32, **MS)
+case('ms_matmul_4_bits_large', 'MatMulNBits', [x(1, 4096), of(U8, 4096, 128, 16, high=255).array, np.abs(w(4096, 128)).ravel()], K=4096, N=4096, bits=4,
+     block_size=32, **MS)
+case('ms_matmul_4_bits_many_rows', 'MatMulNBits', [x(512, 1024), of(U8, 1024, 32, 16, high=255).array, np.abs(w(1024, 32)).ravel()], K=1024, N=1024, bits=4,
+     block_size=32, **MS)
 case('ms_matmul_4_bits_rows', 'MatMulNBits', [x(64, 512), of(U8, 512, 16, 16, high=255).array, np.abs(w(512, 16)).ravel()], K=512, N=512, bits=4,
      block_size=32, **MS)
 Q = (np.float32(.02), np.uint8(128))
