@@ -267,6 +267,10 @@ case('ms_matmul_4_bits_large', 'MatMulNBits', [x(1, 4096), of(U8, 4096, 128, 16,
      block_size=32, **MS)
 case('ms_matmul_4_bits_many_rows', 'MatMulNBits', [x(512, 1024), of(U8, 1024, 32, 16, high=255).array, np.abs(w(1024, 32)).ravel()], K=1024, N=1024, bits=4,
      block_size=32, **MS)
+case('ms_matmul_4_bits_part_block', 'MatMulNBits', [x(100, 1000), of(U8, 1000, 32, 16, high=255).array, np.abs(w(1000, 32)).ravel()], K=1000, N=1000, bits=4,
+     block_size=32, **MS)
+case('ms_matmul_4_bits_part_block_row', 'MatMulNBits', [x(1, 1000), of(U8, 1000, 32, 16, high=255).array, np.abs(w(1000, 32)).ravel()], K=1000, N=1000, bits=4,
+     block_size=32, **MS)
 case('ms_matmul_4_bits_rows', 'MatMulNBits', [x(64, 512), of(U8, 512, 16, 16, high=255).array, np.abs(w(512, 16)).ravel()], K=512, N=512, bits=4,
      block_size=32, **MS)
 Q = (np.float32(.02), np.uint8(128))

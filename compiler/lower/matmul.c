@@ -236,7 +236,17 @@ static berth_expr add_byte(berth_lower *c, const berth_op *op, const berth_bits_
     return sum;
 }
 
-// Loops over blocks and their bytes; after those of whole blocks the bytes, and the numbers, that are left.
+static int64_t greatest_common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// Loops over blocks, or equal parts of them where they do not fill the sum, and their bytes; then the numbers of a
+// last byte that are left.
 berth_expr berth_lower__matmul_bits_sum(berth_lower *c, const berth_op *op, uint32_t output,
                                         const berth_expr *at) {
     (void)output;
@@ -247,23 +257,22 @@ berth_expr berth_lower__matmul_bits_sum(berth_lower *c, const berth_op *op, uint
         return num(c, BERTH_DTYPE_F32, 0);
     berth_buf acc = berth_lower__register(c, "acc", BERTH_DTYPE_F32);
     berth_lower__set(c, acc, num(c, BERTH_DTYPE_F32, 0));
-    int64_t whole = depth / s.block, bytes = s.block / s.per_byte;
-    int64_t rest = depth % s.block / s.per_byte, numbers = depth % s.per_byte;
-    for (int part = 0; part < 2; ++part) {
-        if (part ? rest == 0 : whole == 0 && depth) continue;
-        berth_expr block =
-            part ? ix(c, whole) : berth_lower__loop(c, "block", whole, BERTH_LOOP_SERIAL);
-        berth_expr byte = berth_lower__loop(c, "byte", part ? rest : bytes, BERTH_LOOP_SERIAL);
-        berth_expr row = x_add(c, x_muli(c, block, bytes), byte);
+    int64_t numbers = depth % s.per_byte, whole = depth - numbers;
+    if (whole || !depth) {
+        int64_t each = greatest_common_divisor(s.block, whole);
+        berth_expr part = berth_lower__loop(c, "block", whole / each, BERTH_LOOP_SERIAL);
+        berth_expr byte = berth_lower__loop(c, "byte", each / s.per_byte, BERTH_LOOP_SERIAL);
+        berth_expr row = x_add(c, x_muli(c, part, each / s.per_byte), byte);
+        berth_expr block = each < s.block ? x_div(c, part, ix(c, s.block / each)) : part;
         berth_lower__set(c, acc,
                          add_byte(c, op, &s, at, row, block, x_muli(c, row, s.per_byte), s.per_byte,
                                   berth_lower__get(c, acc)));
-        berth_lower__end_loops(c, part ? 1 : 2);
+        berth_lower__end_loops(c, 2);
     }
     if (numbers) {
-        berth_expr row = ix(c, depth / s.per_byte);
+        berth_expr row = ix(c, whole / s.per_byte);
         berth_lower__set(c, acc,
-                         add_byte(c, op, &s, at, row, ix(c, whole), ix(c, depth - numbers), numbers,
+                         add_byte(c, op, &s, at, row, ix(c, depth / s.block), ix(c, whole), numbers,
                                   berth_lower__get(c, acc)));
     }
     return berth_lower__get(c, acc);

@@ -3,6 +3,7 @@
 #define BERTH_COMPILER_SCHEDULE_CPU_TILE_H_
 
 #include "compiler/schedule/cpu_panel.h"
+#include "compiler/schedule/cpu_weight_panel.h"
 #include "compiler/schedule/tensorize.h"
 
 #define BERTH_CPU_WANTED_GROUPS 16  // so that a few threads are evenly loaded
@@ -23,9 +24,11 @@ typedef struct berth_cpu_tile {
     int64_t columns;          // vectors of a tile
     int64_t rows;
     bool uses_panel;
-    int64_t chunk;              // tiles of rows that one group works through
-    berth_tile_order order;     // of the loops around tiles
-    berth_cpu_panel panel;      // that there could be
+    bool uses_weight_panel;
+    int64_t chunk;  // tiles of rows (of columns: weight panel) that one group works through
+    berth_tile_order order;  // of the loops around tiles
+    berth_cpu_panel panel;   // that there could be
+    berth_cpu_weight_panel weight_panel;
     berth_intrinsic intrinsic;  // step of the sum; BERTH_INTRINSIC_COUNT = products one by one
 } berth_cpu_tile;
 
@@ -71,7 +74,9 @@ int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest);
 bool berth_cpu_tile__choose_loops(berth_cpu_tile *p);
 // Sets columns and rows.
 void berth_cpu_tile__choose_sizes(berth_cpu_tile *p);
-// Sets panel, uses_panel, chunk and order, after the sizes: cpu_tile_groups.c
+// Lanes of the columns after the last whole tile; their vectors are whole where what is read after them is padding.
+int64_t berth_cpu_tile__lanes_of_rest(const berth_cpu_tile *p, int64_t rest);
+// Sets panels, their use, chunk and order, after the sizes: cpu_tile_groups.c
 void berth_cpu_tile__choose_groups(berth_cpu_tile *p, bool may_panel);
 // Tiles of other sizes, with what they would cost by an estimate: cpu_tile_cost.c
 void berth_cpu_tile__explain(berth_cpu_tile *p);

@@ -270,6 +270,10 @@ int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest) {
     return rest % lanes ? 1 : lanes;
 }
 
+int64_t berth_cpu_tile__lanes_of_rest(const berth_cpu_tile *p, int64_t rest) {
+    return berth_cpu_tile__rest_is_padded(p, rest) ? p->lanes : berth_cpu_tile__rest_lanes(p, rest);
+}
+
 // Few whole vectors, and after them more columns one by one than halves of vectors leave.
 static bool halves_are_better(const berth_cpu_tile *p) {
     int64_t extent = p->nest.loops[p->vec].extent;

@@ -1,6 +1,9 @@
 // Register tiles on CPUs: what runs in parallel, and in which order.
 #include "compiler/schedule/cpu_tile.h"
 
+// Of rows, that read a panel of weights: two unpack the weights for themselves sooner (measured).
+#define LEAST_ROW_TILES 3
+
 // Tiles that one group works through: a divisor of their number that leaves enough groups.
 static int64_t choose_chunk(const berth_cpu_tile *p, int64_t tiles, int64_t other_groups) {
     int64_t best = 1;
@@ -213,13 +216,37 @@ static void choose_without_panel(berth_cpu_tile *p) {
                                               BERTH_TILE_ORDER_COUNT - 1, "orders");
 }
 
+// Tiles of columns in a panel of weights. 0: there is no such panel. Unlike other panels it is read from its
+// first element to its last by each tile of rows, as weights are that need no panel.
+static int64_t weight_panel_chunk(berth_cpu_tile *p) {
+    if (p->row < 0 || p->col >= 0 || p->facts->any_size || p->fn->same_tiles) return 0;
+    p->weight_panel = berth_cpu__weight_panel_of(p->fn, &p->reduction, p->nest.loops[p->row].var,
+                                                 p->nest.loops[p->vec].var, p->columns * p->lanes);
+    if (!p->weight_panel.count) return 0;
+    int64_t tile_bytes = p->weight_panel.depth * p->weight_panel.width * (int64_t)sizeof(float);
+    if (tile_bytes > p->facts->l2_bytes) return 0;
+    berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p);
+    int64_t chunk =
+        columns.full ? choose_chunk(p, columns.full, berth_cpu_tile__groups_around(p)) : 1;
+    while (chunk > 1 && chunk * tile_bytes > p->facts->l2_bytes / 4) chunk--;
+    return chunk;
+}
+
 void berth_cpu_tile__choose_groups(berth_cpu_tile *p, bool may_panel) {
     berth_cpu_tile_shape rows = berth_cpu_tile__rows_of(p);
     int64_t chunk = may_panel && find_panel(p) ? panel_chunk(p, rows) : 0;
-    p->uses_panel = berth_decide(p->fn, BERTH_DECISION_PANEL, chunk > 0 && panel_pays(p), 0,
-                                 chunk > 0, "nothing is fused in front of it that fits a panel");
+    int64_t weights = may_panel && !chunk ? weight_panel_chunk(p) : 0;
+    bool pays =
+        weights ? rows.full + (rows.rest > 0) >= LEAST_ROW_TILES : chunk > 0 && panel_pays(p);
+    bool used = berth_decide(p->fn, BERTH_DECISION_PANEL, pays, 0, chunk > 0 || weights > 0,
+                             "nothing is fused in front of it that fits a panel");
+    p->uses_panel = used && chunk > 0;
+    p->uses_weight_panel = used && weights > 0;
     if (p->uses_panel)
         decide_chunk(p, chunk, p->facts->l2_bytes / 4 / (p->panel.bytes_per_row * p->rows));
+    else if (p->uses_weight_panel)
+        p->chunk = berth_decide(p->fn, BERTH_DECISION_CHUNK, weights, 1,
+                                weights > 64 ? weights : 64, "tiles of columns");
     else
         choose_without_panel(p);
 }

@@ -144,7 +144,7 @@ static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var co
         // weights.
         bool scalars = !by_block && !berth_cpu_tile__rest_is_padded(p, columns.rest);
         if (!scalars) rest.loops[at].extent = computed;
-        int64_t width = scalars ? berth_cpu_tile__rest_lanes(p, columns.rest) : lanes;
+        int64_t width = by_block ? lanes : berth_cpu_tile__lanes_of_rest(p, columns.rest);
         if (berth_cpu_tile__varies(p, p->vec) && width == 1) {
             rest_body = single_columns(p, rest, at, row_tile_var, chunk, rows);
         } else {
@@ -223,6 +223,70 @@ static berth_stmt build_with_panel(berth_cpu_tile *p) {
     berth_stmt steps[] = {berth_tfn_alloc(fn, buf), fill, berth_nest_emit(fn, &again)};
     outer.body = berth_tfn_seq(fn, steps, 3);
     outer.loops[outer.count++] = row_loop;
+    return berth_nest_emit(fn, &outer);
+}
+
+// Fills tile `tile` of a panel of weights with the columns of tile `column`.
+static berth_stmt fill_weights(berth_cpu_tile *p, berth_buf buf, berth_var tile, berth_var column) {
+    berth_tfn *fn = p->fn;
+    const berth_cpu_weight_panel *panel = &p->weight_panel;
+    berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p);
+    berth_expr to = berth_tfn_var_ref(fn, tile);
+    berth_expr width = berth_tfn_index(fn, panel->width);
+    berth_expr first = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, column), width);
+    berth_stmt whole = 0;
+    if (columns.full)
+        whole = berth_cpu__weight_panel_fill(fn, panel, buf, to, first, panel->width, p->lanes);
+    if (!columns.rest) return whole;
+    int64_t lanes = berth_cpu_tile__lanes_of_rest(p, columns.rest);
+    int64_t computed = berth_cpu_tile__ceil_div(columns.rest, lanes) * lanes;
+    first = berth_tfn_index(fn, columns.full * panel->width);
+    berth_stmt rest = berth_cpu__weight_panel_fill(fn, panel, buf, to, first, computed, lanes);
+    if (!whole) return rest;
+    berth_expr is_whole = berth_tfn_binary(fn, BERTH_BINARY_LT, berth_tfn_var_ref(fn, column),
+                                           berth_tfn_index(fn, columns.full));
+    return berth_tfn_if(fn, is_whole, whole, rest);
+}
+
+// A few tiles of columns at a time, in parallel: their weights go into a panel, which all rows read.
+static berth_stmt build_with_weight_panel(berth_cpu_tile *p) {
+    berth_tfn *fn = p->fn;
+    berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p), rows = berth_cpu_tile__rows_of(p);
+    int64_t tiles = columns.full + (columns.rest > 0), chunk = p->chunk;
+    berth_nest_loop group = {berth_tfn_var(fn, "columns"), berth_cpu_tile__ceil_div(tiles, chunk),
+                             BERTH_LOOP_PARALLEL};
+    berth_var row_tile = berth_tfn_var(fn, "rows"), tile = berth_tfn_var(fn, "panel_tile");
+    berth_var column = berth_tfn_var(fn, "column_tile");
+    berth_expr first_tile = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, group.var),
+                                             berth_tfn_index(fn, chunk));
+    berth_expr left =
+        berth_tfn_binary(fn, BERTH_BINARY_SUB, berth_tfn_index(fn, tiles), first_tile);
+    berth_expr count = tiles % chunk == 0 ? berth_tfn_index(fn, chunk)
+                                          : berth_tfn_binary(fn, BERTH_BINARY_MIN,
+                                                             berth_tfn_index(fn, chunk), left);
+    berth_expr at = berth_tfn_binary(fn, BERTH_BINARY_ADD, first_tile, berth_tfn_var_ref(fn, tile));
+    berth_buf buf = berth_cpu__weight_panel_buffer(fn, &p->weight_panel, chunk);
+    berth_stmt fill = fill_weights(p, buf, tile, column);
+    berth_expr first = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, column),
+                                        berth_tfn_index(fn, p->weight_panel.width));
+    berth_expr update = berth_cpu__weight_panel_read(
+        fn, &p->weight_panel, buf, berth_tfn_var_ref(fn, tile), first, p->reduction.update);
+    p->reduction.loops.body = berth_tfn_store(fn, p->reduction.acc, NULL, 0, update);
+    p->nest.body = berth_reduction_emit(fn, &p->reduction);
+    berth_stmt body = column_tiles(p, tile_nest(p), column, row_tile, 1, columns, rows);
+    if (!body) return 0;
+    fill = berth_tfn_for(fn, tile, count, BERTH_LOOP_SERIAL,
+                         berth_replace_var_stmt(fn, fill, column, at));
+    body = berth_tfn_for(fn, tile, count, BERTH_LOOP_SERIAL,
+                         berth_replace_var_stmt(fn, body, column, at));
+    body = berth_tfn_for(fn, row_tile, berth_tfn_index(fn, rows.full + (rows.rest > 0)),
+                         BERTH_LOOP_SERIAL, body);
+    berth_stmt steps[] = {berth_tfn_alloc(fn, buf), fill, body};
+    berth_nest outer = {0};
+    for (int i = 0; i < p->nest.count; ++i)
+        if (!berth_cpu_tile__in_tile(p, i)) add_outer(p, &outer, i);
+    outer.loops[outer.count++] = group;
+    outer.body = berth_tfn_seq(fn, steps, 3);
     return berth_nest_emit(fn, &outer);
 }
 
@@ -380,8 +444,9 @@ static berth_stmt tile_with(berth_cpu_tile p, berth_intrinsic intrinsic) {
     berth_cpu_tile with_panel = p;
     berth_cpu_tile__choose_groups(&with_panel, !dot && !is_f64);  // panels are of f32
     if (berth_decisions_explain(p.fn)) berth_cpu_tile__explain(&with_panel);
-    if (!with_panel.uses_panel) return build(&with_panel);
-    berth_stmt tiles = build_with_panel(&with_panel);
+    if (!with_panel.uses_panel && !with_panel.uses_weight_panel) return build(&with_panel);
+    berth_stmt tiles = with_panel.uses_panel ? build_with_panel(&with_panel)
+                                             : build_with_weight_panel(&with_panel);
     if (tiles) return tiles;
     berth_cpu_tile__choose_groups(&p, false);
     return build(&p);
