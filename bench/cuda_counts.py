@@ -7,7 +7,8 @@ Products are compiled by nvcc for sm_80 and sm_90, those of warpgroups (wgmma) f
 multiprocessor holds at once. They run in the emulation of the tests (tests/cuda/emulation), which counts what instructions of warps do:
 
   products   mma instructions, beside those that tiles of whole instructions need; a wgmma counts as those that do the same
-  copied     bytes to shared memory by cp.async, beside what every block must read: its rows and columns, once
+  copied     bytes to shared memory by cp.async, beside what every block must read: its rows and columns, once; of these, those
+             that come as a whole (cp.async.bulk): on sm_90a all of the constant weights of whole tiles
   ldmatrix   cycles for 8 rows of 16 bytes: 1 where all lie in different banks; of wgmma, for what it reads where it lies
 
 f32 has no mma: the second alone. Convolutions are counted without what makes the blocks of channels that they read.
@@ -36,12 +37,19 @@ PRODUCTS = [("f16 64x64x64", 64, 64, 64, "f16"), ("f16 256x512x256", 256, 512, 2
 # name, map, channels read and made, window, step; f16, padded by half a window. As products: rows are channels, columns places of a plain result.
 CONVOLUTIONS = [("f16 conv 16x16, 16 to 16 by 3x3", 16, 16, 16, 3, 1), ("f16 conv 32x32, 64 to 64 by 3x3", 32, 64, 64, 3, 1),
                 ("f16 conv 32x32, 64 to 128 by 3x3 in steps of 2", 32, 64, 128, 3, 2), ("f16 conv 32x32, 64 to 256 by 1x1", 32, 64, 256, 1, 1)]
-QUICK = ("f16 conv 16x16, 16 to 16 by 3x3", "f16 64x64x64", "f32 64x64x64")
+QUICK = ("f16 conv 16x16, 16 to 16 by 3x3", "f16 conv 32x32, 64 to 256 by 1x1", "f16 64x64x64", "f32 64x64x64")
+# The same with constant weights.
+WEIGHTED = [("f16 64x64x64, weights", 64, 64, 64, "f16"), ("f16 256x512x256, weights", 256, 512, 256, "f16")]
+QUICK += (WEIGHTED[0][0],)
 EMULATED = 1 << 27  # multiplications, of a product that is run
 SIZES = {"f16": 2, "bf16": 2, "f32": 4}
 
 
-def module(m, n, k, dtype):
+def module(m, n, k, dtype, weights=False):
+    if weights:
+        values = ", ".join(str((j * 7 % 13 - 6) / 16) for j in range(n * k))
+        return (f'module "product"\n\ngraph @main(%x: {dtype}[{m},{k}]) {{\n  %w = constant() {{value = {dtype}[{k},{n}] ({values})}}\n'
+                f"  %y = matmul(%x, %w): {dtype}[{m},{n}]\n  return %y\n}}\n")
     return (f'module "product"\n\ngraph @main(%x: {dtype}[{m},{k}], %w: {dtype}[{k},{n}]) {{\n'
             f"  %y = matmul(%x, %w): {dtype}[{m},{n}]\n  return %y\n}}\n")
 
@@ -123,7 +131,7 @@ class Tile:
 
     def __init__(self, form, size):
         at = {d: int(v) for d, v in re.findall(r"(rows|columns|lanes|depth|group_rows|group_columns|stages|parts)=(\d+)", form)}
-        self.units = "matrix_tile" in form
+        self.units, self.of_groups = "matrix_tile" in form, "group_matrix_tile" in form
         self.threads = (32 if self.units else 1) * at["group_rows"] * at["group_columns"]
         self.rows, self.columns = at["rows"] * at["group_rows"], at["columns" if self.units else "lanes"] * at["group_columns"]
         if self.units:
@@ -137,24 +145,32 @@ class Tile:
         return products, round(rows * columns * (self.rows + self.columns * share) * k * self.size)
 
 
+    def bytes_of_columns(self, m, n, k):
+        """What blocks read of whole tiles of columns."""
+        return -(-m // self.rows) * n * k * self.size
+
+
 def compiled_all(options, text, threads, work):
     return options.quick or all([compiled(options.nvcc, machine, text, threads, work) for machine in ARCHITECTURES[options.arch]])
 
 
 def count(product, options, work):
     name, m, n, k, dtype = product
-    program, text, form = build(module(m, n, k, dtype), options, work)
+    weighted = product in WEIGHTED
+    program, text, form = build(module(m, n, k, dtype, weighted), options, work)
     print(f"{name} ({options.arch}): {form}")
     tile = Tile(form, SIZES[dtype])
     fine = compiled_all(options, text, tile.threads, work)
     if m * n * k > EMULATED:
         return fine
     got = emulate(program, options, work)
+    in_bulk = weighted and options.arch == "sm_90a"
+    fine &= got["bulk_bytes"] == (tile.bytes_of_columns(m, n, k) if in_bulk else 0)
     return report(got, *tile.least(m, n, k), tile.units, 2 * m * n * k) and fine
 
 
 def report(got, products, copied, units, operations):
-    text = f"copied {got['copied_bytes']} bytes (least {copied}); {operations / got['copied_bytes']:.0f} operations per copied byte"
+    text = f"copied {got['copied_bytes']} bytes (least {copied}), {got['bulk_bytes']} as a whole; {operations / got['copied_bytes']:.0f} operations per copied byte"
     if not units:
         print(f"    {text}")
         return got["copied_bytes"] <= copied
@@ -178,6 +194,9 @@ def count_convolution(case, options, work):
     products, copied = tile.least(outputs, places, k, inside(size, window, step) ** 2)
     got = {what: both[what] - before[what] for what in both}
     fine &= got["copied_bytes"] == copied
+    if options.arch == "sm_90a":  # rows are weights, of whole tiles
+        weights = -(-places // tile.columns) * outputs * k * 2
+        fine &= got["bulk_bytes"] in ((weights,) if window > 1 or step > 1 else (copied,)) or not tile.of_groups
     return report(got, products, copied, True, 2 * places * outputs * k) and fine
 
 
@@ -190,7 +209,7 @@ def main():
     options = parser.parse_args()
     fine = True
     for options.arch in ARCHITECTURES:
-        for which, cases in ((count, PRODUCTS), (count_convolution, CONVOLUTIONS)):
+        for which, cases in ((count, PRODUCTS + WEIGHTED), (count_convolution, CONVOLUTIONS)):
             for case in [c for c in cases if (c[0] in QUICK or not options.quick) and options.only in c[0]]:
                 if options.arch == "sm_90a" and case[0].startswith("f32"):
                     continue  # no wgmma

@@ -124,6 +124,8 @@ struct berth_c_printer {
     berth_expr unit_holds[8];  // by register of a matrix unit: the operand in it, 0 = none
     bool *
         is_swizzled;  // by buffer: the nest's units read it where it lies; NULL = none (cuda_groups.h)
+    bool *is_panel;          // by buffer: they read it in panels (cuda_groups.h)
+    int bulk_turns;          // mbarriers of the nest (cuda_bulk.h)
     berth_stmt nest;         // being printed
     const berth_stmt *grid;  // its parallel loops, outermost first
     int grid_count;

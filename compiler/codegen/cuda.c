@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/c_groups.h"
 #include "compiler/codegen/c_preamble.h"
+#include "compiler/codegen/cuda_bulk.h"
 #include "compiler/codegen/cuda_fragments.h"
 #include "compiler/codegen/cuda_groups.h"
 #include "compiler/codegen/kernel_facts.h"
@@ -76,7 +77,7 @@ static const char shared_macro[] =
 
 // Shared memory that the launch gives; 0: all is declared.
 static int64_t launched_bytes(const berth_c_printer *p) {
-    int64_t bytes = berth_c_groups_local_bytes(p->fn, p->nest);
+    int64_t bytes = berth_c_groups_local_bytes(p->fn, p->nest) + berth_cuda_bulk_bytes(p);
     return bytes > BERTH_CUDA_DECLARED_LOCAL_BYTES ? bytes : 0;
 }
 
@@ -98,11 +99,16 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                             : shape.group_size[0] * shape.group_size[1] * shape.group_size[2];
     p->copies_async = berth_tfn_has_pending(p->fn, p->nest);
     berth_cuda_groups_open(p);
+    berth_cuda_bulk_open(p);
     if (p->is_swizzled) words.local = "__shared__ __align__(1024) ";
     if (launched_bytes(p) > 0) words.launched = shared_line;
     words.kernel =
         berth_arena_printf(p->arena, "extern \"C\" __global__ void __launch_bounds__(%u)", threads);
     berth_c_groups_open(p, kernel, grid, grid_count, &words);
+    int64_t tiles = berth_c_groups_local_bytes(p->fn, p->nest);
+    berth_cuda_bulk_begin(
+        p, words.launched ? berth_arena_printf(p->arena, "berth_shared + %lld", (long long)tiles)
+                          : NULL);
 }
 
 static void close_kernel(berth_c_printer *p) {
@@ -246,6 +252,7 @@ static bool copy_async(berth_c_printer *p, berth_stmt id) {
     const berth_stmt_node store = p->fn->stmts.data[id];
     const berth_expr_node load = p->fn->exprs.data[store.value];
     const berth_buf_info *to = &p->fn->bufs.data[store.buf];
+    if (berth_cuda_bulk_copy(p, id)) return true;
     if (load.kind != BERTH_EXPR_LOAD || to->scope != BERTH_SCOPE_LOCAL) return false;
     const berth_buf_info *from = &p->fn->bufs.data[load.load.buf];
     bool in_device = from->scope == BERTH_SCOPE_PARAM || from->scope == BERTH_SCOPE_WORKSPACE;
@@ -267,6 +274,7 @@ static bool copy_async(berth_c_printer *p, berth_stmt id) {
 static void wait_for_copies(berth_c_printer *p, int pending) {
     berth_cuda_groups_before_barrier(p);
     berth_c_line(p, "berth_copies_wait<%d>();", pending);
+    berth_cuda_bulk_wait(p, pending);
     if (p->is_swizzled) berth_c_line(p, "berth_units_see();");
 }
 
@@ -310,6 +318,7 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
     berth_strbuf text = berth_strbuf_make(job->arena);
     if (!job->foreign) berth_cuda_preamble(&text);
     if (!job->foreign) berth_cuda_groups_preamble(&text, job);
+    if (!job->foreign) berth_cuda_bulk_preamble(&text, job);
     for (uint32_t i = 0; i < job->count; ++i) berth_strbuf_add(&text, job->units[i].code->source);
     *out_bytes = (berth_codegen_bytes){
         .data = berth_strbuf_text(&text), .size_bytes = text.length + 1, .options = ""};

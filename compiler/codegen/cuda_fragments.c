@@ -198,7 +198,7 @@ const char *berth_cuda_fragment(berth_c_printer *p, berth_expr id) {
     const berth_stmt_node loop = p->fn->stmts.data[warp];
     int64_t items = berth_kernel_extent(p->fn, warp);
     if (!has_together(p->fn, p->nest, true)) return part(p, &load, indices, loop.var);
-    if (p->is_swizzled && p->is_swizzled[load.load.buf])
+    if (berth_cuda_groups_reads(p, load.load.buf))
         return items == 32 ? berth_cuda_group_operand(p, &load, indices, loop.var) : NULL;
     if (items != 32 || !form_of(p, &load, indices, loop.var, &f)) return NULL;
     int64_t unit = f.rows ? f.across / 8 : f.across;

@@ -6,6 +6,7 @@
 #include "compiler/codegen/kernel_facts.h"
 
 enum { line_bytes = 128, block_lines = 64, stride_bytes = 8 * line_bytes };
+enum { piece_bytes = 16, piece_stride_bytes = 8 * piece_bytes };  // of lines in a panel
 
 // ---- helper functions ---------------------------------------------------------------------------
 
@@ -13,7 +14,8 @@ enum { line_bytes = 128, block_lines = 64, stride_bytes = 8 * line_bytes };
 // A descriptor: bits 0-13 where the operand begins, 16-29 and 32-45 distances, all in 16 bytes, 62-63 the swizzle
 // (1: 128 bytes). Along the sum (ACROSS false) a line has terms and the second distance is that from 8 lines
 // to the next; across it has 64 rows or columns, the first distance is that to the next 64, the second that from 8 terms to
-// the next. `from` is where a work-item's own part begins, STEP the elements from a row (column) to the next.
+// the next. In panels (no swizzle) the first distance is that to the next 16 bytes of the sum, the second that from 8 lines to the
+// next. `from` is where a work-item's own part begins, STEP the elements from a row (column) to the next.
 static const char helpers[] =
     "#if !defined(BERTH_EMULATED) && defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)\n"
     "#error \"kernels with wgmma need a device of compute capability 9.0 and NVRTC 12.0 or newer: build the program for this device, or for -arch=sm_80\"\n"
@@ -25,6 +27,12 @@ static const char helpers[] =
     "    return berth_tile_at<ACROSS>(from - ((int)threadIdx.x / 4 + (int)threadIdx.y % 4 * 16) * STEP, DISTANCE); }\n"
     "template <bool ACROSS, int STEP, int DISTANCE, typename T> BERTH_FN berth_tile<ACROSS> berth_group_columns(const T *from) {\n"
     "    return berth_tile_at<ACROSS>(from - (int)threadIdx.x % 4 * 2 * STEP, DISTANCE); }\n"
+    "BERTH_FN berth_tile<false> berth_panel_at(const void *from, int distance) {\n"
+    "    return {(uint64_t)(berth_shared_place(from) >> 4 & 0x3fff) | (uint64_t)(distance >> 4) << 16 | (uint64_t)8 << 32}; }\n"
+    "template <int STEP, int DISTANCE, typename T> BERTH_FN berth_tile<false> berth_panel_rows(const T *from) {\n"
+    "    return berth_panel_at(from - ((int)threadIdx.x / 4 + (int)threadIdx.y % 4 * 16) * STEP, DISTANCE); }\n"
+    "template <int STEP, int DISTANCE, typename T> BERTH_FN berth_tile<false> berth_panel_columns(const T *from) {\n"
+    "    return berth_panel_at(from - (int)threadIdx.x % 4 * 2 * STEP, DISTANCE); }\n"
     "template <int SIZE> BERTH_FN int berth_swizzled(int at) { return at ^ (at / 8 & 112 / SIZE); }\n"
     "#ifndef BERTH_EMULATED\n"
     "BERTH_FN void berth_keep(float &x) { asm volatile(\"\" : \"+f\"(x) :: \"memory\"); }\n"
@@ -117,19 +125,29 @@ static void each_product(berth_c_printer *p, berth_stmt id,
 
 static void mark_operand(berth_c_printer *p, berth_expr id) {
     const berth_expr_node *node = &p->fn->exprs.data[id];
-    if (node->kind == BERTH_EXPR_LOAD) p->is_swizzled[node->load.buf] = true;
+    if (node->kind != BERTH_EXPR_LOAD) return;
+    const berth_buf_info *info = &p->fn->bufs.data[node->load.buf];
+    int64_t line = info->dims[info->rank - 1] * (int64_t)berth_dtype_size_bytes(info->dtype);
+    (line == piece_bytes ? p->is_panel : p->is_swizzled)[node->load.buf] = true;
 }
 
 static void mark_operands(berth_c_printer *p, const berth_stmt_node *store) {
     const berth_expr_node *value = &p->fn->exprs.data[store->value];
-    if (!p->is_swizzled) p->is_swizzled = berth_arena_new_array(p->arena, bool, p->fn->bufs.count);
+    if (!p->is_swizzled) {
+        p->is_swizzled = berth_arena_new_array(p->arena, bool, p->fn->bufs.count);
+        p->is_panel = berth_arena_new_array(p->arena, bool, p->fn->bufs.count);
+    }
     mark_operand(p, value->b);
     mark_operand(p, value->c);
 }
 
 void berth_cuda_groups_open(berth_c_printer *p) {
-    p->is_swizzled = NULL;
+    p->is_swizzled = p->is_panel = NULL;
     each_product(p, p->nest, mark_operands);
+}
+
+bool berth_cuda_groups_reads(const berth_c_printer *p, berth_buf buf) {
+    return p->is_swizzled && (p->is_swizzled[buf] || p->is_panel[buf]);
 }
 
 const char *berth_cuda_groups_place(berth_c_printer *p, berth_buf buf, const char *offset) {
@@ -182,6 +200,12 @@ static berth_stmt warps_of(const berth_c_printer *p, berth_stmt id) {
     return warps_of(p, node.body);
 }
 
+// Where lane `l` of an operand lies, from its first one.
+typedef struct form {
+    bool rows, across, panel;
+    int64_t depth, line, distance;  // in elements
+} form;
+
 // What a term of an address moves with.
 typedef enum part { SAME, LANE_DIV_4, LANE_MOD_4, WARP_MOD_4, OTHER } part;
 
@@ -207,33 +231,30 @@ static part part_of(const berth_c_printer *p, berth_expr atom, berth_var lane, b
 }
 
 // Whether the operand begins, for all work-items of a warpgroup alike, where descriptors may: at a multiple of 8 lines, or
-// of 32 bytes within the first of them.
+// of 32 bytes within the first of them (in panels, which have no more of a line, at the former).
 static bool begins_well(const berth_c_printer *p, const berth_linear *at, berth_var lane,
-                        berth_var warp, bool rows, int64_t step, int64_t size) {
+                        berth_var warp, const form *f, int64_t step, int64_t size) {
     int found[OTHER] = {0};
-    if (at->constant * size % stride_bytes % 32 || at->constant * size % stride_bytes >= line_bytes)
-        return false;
+    int64_t lines = f->panel ? piece_stride_bytes : stride_bytes;
+    int64_t within = at->constant * size % lines;
+    if (f->panel ? within : within % 32 || within >= line_bytes) return false;
     for (int i = 0; i < at->count; ++i) {
         part which = part_of(p, at->terms[i].atom, lane, warp, 16 * step * size);
         int64_t by = at->terms[i].coefficient;
-        if (which == SAME && by * size % stride_bytes && by * size != 32) return false;
+        if (which == SAME && by * size % lines && (f->panel || by * size != 32)) return false;
         if (which == OTHER || (which == LANE_DIV_4 && by != step) ||
             (which == LANE_MOD_4 && by != 2 * step) || (which == WARP_MOD_4 && by != 16 * step))
             return false;
         found[which]++;
     }
-    return found[LANE_DIV_4] == rows && found[WARP_MOD_4] == rows && found[LANE_MOD_4] == !rows;
+    return found[LANE_DIV_4] == f->rows && found[WARP_MOD_4] == f->rows &&
+           found[LANE_MOD_4] == !f->rows;
 }
-
-// Where lane `l` of an operand lies, from its first one.
-typedef struct form {
-    bool rows, across;
-    int64_t depth, line, distance;  // in elements
-} form;
 
 static int64_t place_of(const form *f, int64_t l) {
     int64_t term = l % f->depth, which = l / f->depth;
     int64_t line = f->rows ? 8 * which : which / 2 * 8 + which % 2;
+    if (f->panel) return line * f->line + term / f->line * f->distance + term % f->line;
     int64_t block = line / block_lines * f->distance;
     line %= block_lines;
     return block + (f->across ? line + term * f->line : line * f->line + term);
@@ -252,18 +273,22 @@ const char *berth_cuda_group_operand(berth_c_printer *p, const berth_expr_node *
                              places))
         return NULL;
     f.rows = load->lanes == 2 * f.depth;
-    f.across = places[1] != 1;
-    f.distance = load->lanes > 16 * f.depth ? places[16 * f.depth] : block_lines * f.line;
-    if ((f.across && size != 2) || (!f.across && f.distance != block_lines * f.line) ||
+    f.panel = p->is_panel[load->load.buf];
+    f.across = !f.panel && places[1] != 1;
+    if (f.panel) f.line = piece_bytes / size;
+    int64_t within = f.panel ? f.line : 16 * f.depth;  // the first lane that is `distance` away
+    f.distance = load->lanes > within ? places[within] : block_lines * f.line;
+    if ((f.across && size != 2) || (!f.across && !f.panel && f.distance != block_lines * f.line) ||
         f.distance * size % stride_bytes || f.distance * size >> 4 > 0x3fff)
         return NULL;
     for (int64_t l = 0; l < load->lanes; ++l)
         if (places[l] != place_of(&f, l)) return NULL;
     int64_t step = f.across ? 1 : f.line;
-    if (!begins_well(p, &first, warp, p->fn->stmts.data[warps].var, f.rows, step, size))
-        return NULL;
-    return berth_arena_printf(p->arena, "berth_group_%s<%s, %lld, %lld>(%s + %s)",
-                              f.rows ? "rows" : "columns", f.across ? "true" : "false",
-                              (long long)step, (long long)(f.distance * size),
+    if (!begins_well(p, &first, warp, p->fn->stmts.data[warps].var, &f, step, size)) return NULL;
+    const char *which = f.rows ? "rows" : "columns";
+    const char *across = f.panel ? "" : f.across ? "true, " : "false, ";
+    return berth_arena_printf(p->arena, "berth_%s_%s<%s%lld, %lld>(%s + %s)",
+                              f.panel ? "panel" : "group", which, across, (long long)step,
+                              (long long)(f.distance * size),
                               berth_c_buffer_name(p, load->load.buf), berth_c_linear(p, first));
 }

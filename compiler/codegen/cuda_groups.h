@@ -3,7 +3,8 @@
 //
 // A buffer that is such an operand is placed as "128-byte swizzle" wants: in lines of 128 bytes, whose 16-byte pieces
 // stand at their number exclusive-or that of the line, both modulo 8. Its tensor function does not see that: every access
-// goes by berth_cuda_groups_place. What is printed around a barrier: products that go on are waited for, then copies;
+// goes by berth_cuda_groups_place. One whose lines are 16 bytes alone, beside each other (a panel, matrix_panel.c),
+// lies as "no swizzle" wants already. What is printed around a barrier: products that go on are waited for, then copies;
 // stores become visible to the units; behind it, sums may be given to them again.
 //   See PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions" (wgmma.fence, Shared Memory Matrix
 //   Layout, Matrix Descriptor Format).
@@ -13,8 +14,10 @@
 #include "compiler/codegen/c_family.h"
 #include "compiler/codegen/codegen.h"
 
-// Sets p->is_swizzled for the nest.
+// Sets p->is_swizzled and p->is_panel for the nest.
 void berth_cuda_groups_open(berth_c_printer *p);
+// Whether its units read the buffer where it lies.
+bool berth_cuda_groups_reads(const berth_c_printer *p, berth_buf buf);
 
 const char *berth_cuda_groups_place(berth_c_printer *p, berth_buf buf, const char *offset);
 void berth_cuda_groups_before_barrier(berth_c_printer *p);

@@ -24,6 +24,15 @@ static int64_t block_of(const berth_target *target, berth_dtype dtype) {
     }
 }
 
+// Whether copies of whole panels feed the units: weights lie there by 16 bytes of terms, lines beside each other
+// (schedule/matrix_panel.c).
+static bool takes_panels(const berth_target *target, berth_dtype dtype) {
+    berth_intrinsic unit = dtype == BERTH_DTYPE_BF16  ? BERTH_INTRINSIC_WGMMA_BF16_N64
+                           : dtype == BERTH_DTYPE_F16 ? BERTH_INTRINSIC_WGMMA_F16_N64
+                                                      : BERTH_INTRINSIC_WGMMA_I8_N64;
+    return berth_intrinsic_serves(unit, target);
+}
+
 bool berth_layout__has_units(const pass *p, berth_op_id id) {
     return block_of(berth_layout__target(p, id), BERTH_DTYPE_F16) != 0;
 }
@@ -64,11 +73,16 @@ static berth_status describe(const pass *p, berth_op_id id, convolution *out, bo
     return BERTH_OK;
 }
 
-// "aBcd8b"
+// "aBcd8b", in panels "Bcda8b"
 static berth_value_id packed_weights(pass *p, berth_op_id id, const convolution *v) {
-    return berth_layout__packed_constant(
-        p, v->weights, berth_module_str(p->module, berth_layout__blocked(p, v->rank, v->block)),
-        id);
+    char tag[BERTH_MAX_RANK + 8] = "";
+    if (!takes_panels(berth_layout__target(p, id), v->weights->dtype))
+        return berth_layout__packed_constant(
+            p, v->weights, berth_module_str(p->module, berth_layout__blocked(p, v->rank, v->block)),
+            id);
+    for (int d = 1; d < v->rank; ++d) tag[d - 1] = (char)(d == 1 ? 'B' : 'a' + d);
+    (void)snprintf(tag + v->rank - 1, sizeof(tag) - (size_t)v->rank + 1, "a%db", (int)v->block);
+    return berth_layout__packed_constant(p, v->weights, tag, id);
 }
 
 // Whether a plain input becomes blocks for this convolution alone. Places of a map beside each other are copied at
@@ -128,6 +142,27 @@ static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
     return BERTH_OK;
 }
 
+// Constant weights of a product that warpgroups compute (schedule/matrix_group.c), in panels: "Ab8a".
+static bool convert_product(pass *p, berth_op_id id) {
+    enum { line_bytes = 128, least = 33 };  // rows, columns
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_type *x = type_of(p, op.inputs[0]);
+    const berth_tensor *weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]);
+    if (!weights || weights->rank != 2 || type_of(p, op.inputs[1])->layout || x->layout ||
+        x->rank < 2 || !berth_type_is_static(x) || weights->dtype != x->dtype)
+        return false;
+    int64_t block = block_of(berth_layout__target(p, id), x->dtype), rows = 1;
+    for (int d = 0; d + 1 < x->rank; ++d) rows *= x->dims[d];
+    int64_t line = line_bytes / (int64_t)berth_dtype_size_bytes(x->dtype);
+    if (!block || !takes_panels(berth_layout__target(p, id), x->dtype) || rows < least ||
+        weights->dims[0] % block || weights->dims[0] <= line / 2 || weights->dims[1] < least)
+        return false;
+    berth_value_id packed = berth_layout__packed_constant(
+        p, weights, block == BERTH_LAYOUT_BLOCK ? "Ab8a" : "Ab16a", id);
+    if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
+    return packed != BERTH_NONE;
+}
+
 // What computes channel by channel stays in the blocks of its input.
 static bool convert_pool(pass *p, berth_op_id id) {
     const berth_op op = graph_of(p)->ops.data[id];
@@ -148,6 +183,7 @@ berth_status berth_layout__on_units(pass *p, berth_op_id id, bool *out_done) {
     case BERTH_OP_AVERAGE_POOL:
     case BERTH_OP_GLOBAL_AVERAGE_POOL:
     case BERTH_OP_GLOBAL_MAX_POOL: *out_done = convert_pool(p, id); return BERTH_OK;
+    case BERTH_OP_MATMUL: *out_done = convert_product(p, id); return BERTH_OK;
     case BERTH_OP_CONCAT: *out_done = berth_layout__concat(p, id); return BERTH_OK;
     default:
         if (berth_op_has(graph_of(p)->ops.data[id].kind, BERTH_TRAIT_ELEMENTWISE))

@@ -108,10 +108,15 @@ static berth_expr modulo(const berth_matrix_plan *m, berth_expr a, int64_t k) {
     return berth_tfn_binary(m->p.fn, BERTH_BINARY_MOD, a, index_of(m, k));
 }
 
+// Line `line` of block `block` of an operand's tile.
 static berth_expr load(const berth_matrix_plan *m, const berth_matrix_side *s, berth_expr slot,
                        berth_expr block, berth_expr line, berth_expr term) {
-    berth_expr indices[] = {slot, block, s->across ? term : line, s->across ? line : term};
-    return berth_tfn_load(m->p.fn, s->tile, indices, 4);
+    berth_expr blocks[] = {slot, block, s->across ? term : line, s->across ? line : term};
+    if (!s->panels) return berth_tfn_load(m->p.fn, s->tile, blocks, 4);
+    int64_t terms = BERTH_MATRIX_PANEL_BYTES / (int64_t)berth_dtype_size_bytes(s->dtype);
+    line = berth_local__add(&m->p, berth_local__scale(&m->p, block, BERTH_MATRIX_BLOCK), line);
+    berth_expr pieces[] = {slot, quotient(m, term, terms), line, modulo(m, term, terms)};
+    return berth_tfn_load(m->p.fn, s->tile, pieces, 4);
 }
 
 // Two rows of a work-item, 8 apart; `first` is the first term.

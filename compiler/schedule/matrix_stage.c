@@ -112,7 +112,7 @@ static bool has_vectors(berth_matrix_plan *m, const berth_matrix_side *side,
 
 void berth_matrix__choose_copies(berth_matrix_plan *m, berth_matrix_side *side) {
     int64_t size = (int64_t)berth_dtype_size_bytes(side->dtype);
-    side->across = side->lines_first = false;
+    side->across = side->lines_first = side->panels = false;
     side->vector = 1;
     for (uint16_t lanes = (uint16_t)(16 / size); lanes >= 2; lanes /= 2) {
         bool along = has_vectors(m, side, &m->p.sum, lanes);
@@ -177,6 +177,7 @@ berth_stmt berth_matrix__stage(berth_matrix_plan *m, const berth_matrix_side *s,
                                berth_expr slot) {
     berth_local_plan *p = &m->p;
     berth_tfn *fn = p->fn;
+    if (s->panels) return berth_matrix__stage_panel(m, s, step, slot);
     int64_t items = BERTH_MATRIX_WARP * m->warp_rows * m->warp_columns;
     int64_t chunks = s->tile_lines * m->depth / s->vector;
     berth_var i = berth_tfn_var(fn, "i"), lane = berth_tfn_var(fn, "lane");

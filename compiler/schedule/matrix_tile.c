@@ -192,11 +192,15 @@ static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *l
 
 static void declare_side(berth_matrix_plan *m, berth_matrix_side *s, const char *name) {
     int64_t inner = s->across ? s->tile_lines : m->depth;
+    int64_t terms = BERTH_MATRIX_PANEL_BYTES / (int64_t)berth_dtype_size_bytes(s->dtype);
+    int64_t panels[] = {m->stages, m->depth / terms, s->tile_lines, terms};
     int64_t blocks[] = {m->stages, s->tile_lines / BERTH_MATRIX_BLOCK,
                         s->across ? m->depth : BERTH_MATRIX_BLOCK,
                         s->across ? BERTH_MATRIX_BLOCK : m->depth};
     if (m->piece) {
-        s->tile = berth_tfn_buffer(m->p.fn, name, s->dtype, 4, blocks, BERTH_SCOPE_LOCAL);
+        s->panels = berth_matrix__in_panels(m, s);
+        s->tile = berth_tfn_buffer(m->p.fn, name, s->dtype, 4, s->panels ? panels : blocks,
+                                   BERTH_SCOPE_LOCAL);
         return;
     }
     int64_t dims[] = {m->stages, s->across ? m->depth : s->tile_lines, padded(inner, s->dtype)};

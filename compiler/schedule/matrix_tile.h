@@ -5,7 +5,8 @@
 #include "compiler/schedule/local_tile.h"
 
 // An operand: a tile [slot][line][term] in the memory of the group, or [slot][term][line] (across). For warpgroups
-// lines come in blocks: [slot][block][line][term], [slot][block][term][line], the last of 128 bytes.
+// lines come in blocks: [slot][block][line][term], [slot][block][term][line], the last of 128 bytes; of an operand
+// in panels [slot][piece][line][term], the last of 16 bytes.
 typedef struct berth_matrix_side {
     const berth_flat_loops *lines;  // rows or columns
     berth_var group;
@@ -15,6 +16,7 @@ typedef struct berth_matrix_side {
     berth_expr other;
     berth_dtype dtype;
     bool across;
+    bool panels;       // pieces of them are copied as a whole
     bool lines_first;  // neighbours copy what lies beside each other along lines
     uint16_t vector;   // elements copied at once
     berth_buf tile;
@@ -45,6 +47,8 @@ typedef struct berth_matrix_plan {
 enum { BERTH_MATRIX_ROWS = 16, BERTH_MATRIX_ACROSS = 4, BERTH_MATRIX_WARP = 32 };
 // Of a warpgroup: its warps, lines of a block of an operand, bytes of a line.
 enum { BERTH_MATRIX_GROUP = 4, BERTH_MATRIX_BLOCK = 64, BERTH_MATRIX_LINE_BYTES = 128 };
+// Terms of a line in a piece of a panel: a row of what units read at once ("core matrix" of PTX).
+enum { BERTH_MATRIX_PANEL_BYTES = 16 };
 
 // matrix_tile.c
 int64_t berth_matrix__tile_rows(const berth_matrix_plan *m);
@@ -76,6 +80,15 @@ berth_stmt berth_matrix__stage(berth_matrix_plan *m, const berth_matrix_side *si
 // `index` on, `lane` among them.
 void berth_matrix__split(const berth_matrix_plan *m, const berth_flat_loops *flat, berth_expr index,
                          uint16_t lanes, berth_var lane, berth_expr *map);
+
+// matrix_panel.c
+// Whether the operand lies in panels: 16 bytes of terms, lines beside each other. Weights that are packed so, and maps in
+// blocks of channels whose places come one after the other.
+bool berth_matrix__in_panels(const berth_matrix_plan *m, const berth_matrix_side *side);
+// Copies step `step` of such an operand to slot `slot` of its tile, piece by piece, each by one store, which all
+// work-items make alike.
+berth_stmt berth_matrix__stage_panel(berth_matrix_plan *m, const berth_matrix_side *side,
+                                     berth_expr step, berth_expr slot);
 
 // matrix_store.c: what follows the sum, for the elements of a work-item.
 void berth_matrix__epilogue(berth_matrix_plan *m);

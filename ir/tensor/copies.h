@@ -6,6 +6,9 @@
 //   barrier pending 1    the same, but copies begun since the last barrier (`pending 2`: since the
 //                        last but one) need not be there yet. `pending 0`: all are there
 //
+// A vector of more than 16 bytes, whose lanes lie beside each other in both places, is one copy as a whole where all
+// work-items of the group store the same to the same place: the device makes it once (cp.async.bulk).
+//
 // A nest with a `pending` barrier promises that no work-item reads what a copy of its own gives before
 // a barrier has waited for it: without one (`barrier` alone) copies are done where they stand. Devices
 // without such an engine, and the interpreter, take any barrier for the first form.

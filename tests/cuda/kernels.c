@@ -84,6 +84,22 @@ cuda_images cuda_images_of_wide(void) {
     return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
 }
 
+cuda_images cuda_images_of_panels(void) {
+    static const char *const products[] = {
+        "matmul | f16[128,256] f16[256,256]{Ab8a} |",
+        "matmul | f16[70,192] f16[192,128]{Ab8a} |",
+        "matmul | f16[70,104] f16[104,300]{Ab8a} |",  // the last tile of columns, and the end of the sum
+        "matmul | bf16[3,72,128] bf16[128,256]{Ab8a} |",
+        "matmul_integer | u8[66,384] i8[384,128]{Ab16a} |",
+        // Columns are channels, or rows are.
+        "conv | f16[1,64,12,12]{aBcd8b} f16[128,64,3,3]{Bcda8b} f16[128] | pads=1,1,1,1 | {aBcd8b}",
+        "conv | bf16[2,64,9,10]{aBcd8b} bf16[256,64,3,3]{Bcda8b} | pads=1,1,1,1 strides=2,2 |",
+        "conv | f16[1,40,9,11]{aBcd8b} f16[200,40,1,1]{Bcda8b} | | {aBcd8b}",  // both operands
+        "conv_integer | u8[1,128,9,9]{aBcd16b} i8[64,128,1,1]{Bcda16b} | | {aBcd16b}",
+    };
+    return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
+}
+
 static berth_status print_image(const berth_target *target, int first, berth_arena *arena,
                                 cuda_images *images) {
     berth_codegen_unit units[CASES_PER_IMAGE];

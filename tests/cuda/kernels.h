@@ -28,6 +28,8 @@ cuda_images cuda_images_of_tf32(void);
 cuda_images cuda_images_of_copies(void);
 // Products whose three tiles in turns take more shared memory than a kernel may declare.
 cuda_images cuda_images_of_wide(void);
+// Products for sm_90a whose weights lie in panels, which are copied as a whole (compiler/codegen/cuda_bulk.h).
+cuda_images cuda_images_of_panels(void);
 // Prints the cases, scheduled for the target, in the arena.
 berth_status cuda_images_print(const berth_target *target, berth_arena *arena, cuda_images *images);
 // The prefix of the entries of a case.

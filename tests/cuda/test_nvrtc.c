@@ -55,14 +55,21 @@ static void compile_tf32(const berth_target *target) {
     compile_images(target, cuda_images_of_tf32(), true);
 }
 
-static void compile_warpgroups(const berth_target *target) {
+static void compile_for_groups(const berth_target *target, cuda_images images) {
     berth_arena *arena = NULL;
     cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
-    cuda_images images = cuda_images_of_warpgroups(NULL);
     berth_status status = cuda_images_print(target, arena, &images);
     cr_assert(!status, "%s", berth_status_message(status));
     for (int i = 0; i < images.count; ++i) compile(images.sources[i], "--gpu-architecture=sm_90a");
     berth_arena_destroy(arena);
+}
+
+static void compile_warpgroups(const berth_target *target) {
+    compile_for_groups(target, cuda_images_of_warpgroups(NULL));
+}
+
+static void compile_panels(const berth_target *target) {
+    compile_for_groups(target, cuda_images_of_panels());
 }
 
 // The test is skipped where NVRTC is not installed.
@@ -89,5 +96,7 @@ Test(cuda_nvrtc, warpgroups_compile, .timeout = 600) {
     load_nvrtc();
     with_target("cuda -arch=sm_90a -compute_units=1", compile_warpgroups);
     with_target("cuda -arch=sm_90a -compute_units=64", compile_warpgroups);
+    with_target("cuda -arch=sm_90a -compute_units=1", compile_panels);
+    with_target("cuda -arch=sm_90a -compute_units=64", compile_panels);
     berth_dynlib_abandon(nvrtc.library);
 }

@@ -343,6 +343,29 @@ Test(cuda_operators, warpgroups, .timeout = 600) {
                 run_warpgroups);  // tiles as small as they get
 }
 
+static void run_panels(const berth_target *target) {
+    run_images(target, cuda_images_of_panels());
+}
+
+static void run_whole_panels(const berth_target *target) {
+    cuda_images all = cuda_images_of_panels();
+    for (int i = 0; i < all.case_count; ++i) {
+        berth_arena *arena = NULL;
+        cuda_images one = {.cases = all.cases + i, .case_count = 1};
+        cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+        const char *text = first_image(target, &one, arena);
+        cr_expect_gt(count_of(text, "    berth_bulk_copy<"), 0, "%s", all.cases[i]);
+        berth_arena_destroy(arena);
+    }
+    run_panels(target);
+}
+
+// What comes by bulk copies is there when the phase of its mbarrier ends, and no sooner in the emulation.
+Test(cuda_operators, panels, .timeout = 600) {
+    with_driver("cuda -arch=sm_90a -compute_units=1", run_whole_panels);
+    with_driver("cuda -arch=sm_90a -compute_units=64", run_panels);  // some sums in parts
+}
+
 // The first case in a process of its own, with other text in place of each `from`, which is as long: the emulation
 // stops it.
 static void expect_stop(const berth_target *target, const char *from, const char *to) {

@@ -94,7 +94,8 @@ static inline void berth_emulated_done() {
 // bench/cuda_counts.py compares with the least possible.
 
 struct berth_emulated_counts {
-    long copied_bytes;  // by cp.async
+    long copied_bytes;  // by cp.async, and by
+    long bulk_bytes;    // cp.async.bulk
     long products;      // of matrix units, each by a warp
     long rows_loaded;   // by ldmatrix, 8 in a cycle where all lie in different banks
     long cycles;        // that it takes: of 8 rows in the same four banks, 8
@@ -104,8 +105,9 @@ struct berth_emulated_counts {
         if (!file) return;
         fprintf(
             file,
-            "{\"copied_bytes\": %ld, \"products\": %ld, \"rows_loaded\": %ld, \"cycles\": %ld}\n",
-            copied_bytes, products, rows_loaded, cycles);
+            "{\"copied_bytes\": %ld, \"bulk_bytes\": %ld, \"products\": %ld, \"rows_loaded\": %ld, "
+            "\"cycles\": %ld}\n",
+            copied_bytes, bulk_bytes, products, rows_loaded, cycles);
         fclose(file);
     }
 };
@@ -231,6 +233,7 @@ template <typename T> static inline T __shfl_xor_sync(unsigned mask, T x, int by
 }
 
 template <typename T, int N> struct berth_vec;  // of the generated code
+#include "bulk.h"
 #include "warpgroups.h"
 
 // cp.async: nothing is copied before the thread waits for it, as late as the language allows.

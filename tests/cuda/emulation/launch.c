@@ -91,14 +91,15 @@ static void run_block(runner *r) {
     }
 }
 
-// What the launch gives of a block's memory ends where a page begins that nobody may touch.
+// What the launch gives of a block's memory begins at a multiple of 1024 bytes, as kernels declare it, and ends in front of
+// a page that nobody may touch.
 static bool give_shared(runner *r, unsigned char **out_pages, size_t *out_bytes) {
     size_t bytes = r->launch->shared_bytes,
            whole = (bytes + page_bytes - 1) / page_bytes * page_bytes;
     *out_bytes = whole + page_bytes;
     *out_pages = mmap(NULL, *out_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (*out_pages == MAP_FAILED) return false;
-    r->state.shared = *out_pages + (whole - bytes) / 16 * 16;
+    r->state.shared = *out_pages + (whole - bytes) / 1024 * 1024;
     return mprotect(*out_pages + whole, page_bytes, PROT_NONE) == 0;
 }
 

@@ -29,10 +29,14 @@ struct berth_emulated_tile {
     const char *begin;
     long leading, stride;
     int size;  // of an element
-    bool across;
+    bool across, swizzled;
 
     const char *at(int line, int term) const {
         const int wide = 128 / size;
+        // No swizzle: 8 lines of 16 bytes beside each other, the next 16 bytes of the sum `leading` away.
+        if (!swizzled)
+            return begin + line / 8 * stride + line % 8 * 16 + term * size / 16 * leading +
+                   term * size % 16;
         const long offset =
             across ? line / wide * leading + line % wide * size + term / 8 * stride + term % 8 * 128
                    : line / 8 * stride + line % 8 * 128 + term * size;
@@ -44,8 +48,16 @@ struct berth_emulated_tile {
 static inline berth_emulated_tile berth_emulated_tile_of(uint64_t bits, int size, bool across) {
     const uint64_t unused = (uint64_t)3 << 14 | (uint64_t)3 << 30 | (uint64_t)0xffff << 46;
     berth_emulated_tile tile = {berth_emulated_places[bits & 0x3fff],
-                                (long)(bits >> 16 & 0x3fff) * 16, (long)(bits >> 32 & 0x3fff) * 16,
-                                size, across};
+                                (long)(bits >> 16 & 0x3fff) * 16,
+                                (long)(bits >> 32 & 0x3fff) * 16,
+                                size,
+                                across,
+                                bits >> 62 == 1};
+    if (bits >> 62 == 0) {
+        if ((bits & unused) || !tile.begin || (uintptr_t)tile.begin % 16 || across)
+            __builtin_trap();
+        return tile;
+    }
     // 128-byte swizzle, whose pattern begins where the operand does (base offset 0): at a multiple of 1024 bytes
     // but for the 128 bytes of a line.
     if (bits >> 62 != 1 || (bits & unused) || !tile.begin || (uintptr_t)tile.begin % 1024 >= 128 ||
