@@ -11,6 +11,7 @@
 #include "compiler/passes/outline.h"
 #include "compiler/passes/producer.h"
 #include "compiler/rules.h"
+#include "compiler/schedule/tensorize.h"
 #include "ir/graph/op_params.h"
 #include "planner/planner.h"
 
@@ -104,6 +105,23 @@ static bool pads_result(const fuser *f, const berth_op *op, const group *g) {
         if (amount < 0 || (amount > 0 && !space)) return false;
     }
     return count > 0;
+}
+
+// Where a matrix unit multiplies integers, a constant border is put around the operand while its tile is staged
+// (schedule/matrix_stage.c): zero points of padding cost no map of their own.
+static bool pads_operand(const fuser *f, const berth_op *op, const group *g) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    const berth_op *pad = &graph->ops.data[g->ops.data[0]];
+    uint32_t device =
+        f->target ? berth_plan_device_of(f->module, f->target, op->device) : BERTH_NO_INDEX;
+    if (device == BERTH_NO_INDEX || op->kind != BERTH_OP_CONV_INTEGER || op->input_count > 2 ||
+        g->ops.count != 1 || pad->kind != BERTH_OP_PAD || pad->input_count > 3 ||
+        berth_attrs_int(f->module, &op->attrs, "group", 1) != 1 ||
+        strcmp(berth_attrs_string(f->module, &pad->attrs, "mode", "constant"), "constant") != 0 ||
+        !berth_intrinsic_serves(BERTH_INTRINSIC_MMA_I8, f->target->devices[device].target))
+        return false;
+    return pad->input_count < 3 || pad->inputs[2] == BERTH_NONE ||
+           berth_graph_raw_constant_of(f->module, graph, pad->inputs[2]);
 }
 
 static bool device_lets_join(const fuser *f, berth_op_id id, berth_op_id producer) {
@@ -200,7 +218,8 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
         return true;
     if (reads_operand_once(f, op))
         return op->inputs[0] == value && (g->elementwise_only || computed_inside(f, op, g));
-    if (op->inputs[0] == value && quantises_input(f, op, g)) return true;
+    if (op->inputs[0] == value && (quantises_input(f, op, g) || pads_operand(f, op, g)))
+        return true;
     if (op->inputs[0] == value && g->elementwise_only &&
         berth_producer_pays(f->module, graph, f->target, id, &g->work))
         return true;

@@ -137,28 +137,28 @@ static bool choose_depthwise(const berth_layout_pass *p, berth_op_id id, const b
     return true;
 }
 
-// w - zero as i8, [outputs][channels][window], and per output its sum; false when it is none. What
-// pads channels and window is 0.
-static bool shift_weights(berth_layout_pass *p, const dot *d, berth_tensor *out, int64_t *sums) {
+bool berth_layout__shift_weights(berth_layout_pass *p, const berth_tensor *w,
+                                 const berth_tensor *w_zero, int64_t channels, int64_t wanted_width,
+                                 berth_tensor *out, int64_t *sums) {
     int64_t window = 1;
-    int64_t width = d->w->dims[d->w->rank - 1];
+    int64_t width = w->dims[w->rank - 1];
     int64_t dims[BERTH_MAX_RANK];
-    memcpy(dims, d->w->dims, sizeof(dims));
-    dims[1] = d->channels;
-    dims[d->w->rank - 1] = d->width;
-    for (int i = 2; i < d->w->rank; ++i) window *= dims[i];
-    int64_t zeros = d->w_zero ? berth_tensor_element_count(d->w_zero) : 0;
+    memcpy(dims, w->dims, sizeof(dims));
+    dims[1] = channels;
+    dims[w->rank - 1] = wanted_width;
+    for (int i = 2; i < w->rank; ++i) window *= dims[i];
+    int64_t zeros = w_zero ? berth_tensor_element_count(w_zero) : 0;
     if (zeros > 1 && zeros != dims[0]) return false;
-    *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, d->w->rank, dims);
-    int64_t each = d->w->dims[1] * window / d->width * width;
+    *out = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, w->rank, dims);
+    int64_t each = w->dims[1] * window / wanted_width * width;
     for (int64_t o = 0; o < dims[0]; ++o) {
-        int64_t zero = zeros ? berth_tensor_get_i64(d->w_zero, zeros > 1 ? o : 0) : 0;
+        int64_t zero = zeros ? berth_tensor_get_i64(w_zero, zeros > 1 ? o : 0) : 0;
         sums[o] = 0;
         for (int64_t i = 0; i < each; ++i) {
-            int64_t value = berth_tensor_get_i64(d->w, o * each + i) - zero;
+            int64_t value = berth_tensor_get_i64(w, o * each + i) - zero;
             if (value < -128 || value > 127) return false;
-            int64_t at = i / width * d->width + i % width;
-            berth_tensor_set_i64(out, o * d->channels * window + at, value);
+            int64_t at = i / width * wanted_width + i % width;
+            berth_tensor_set_i64(out, o * channels * window + at, value);
             sums[o] += value;
         }
     }
@@ -184,36 +184,43 @@ static berth_str_id input_layout(berth_layout_pass *p, const dot *d) {
     return berth_module_intern(p->module, tag);
 }
 
-// The input with its zero point around it and in the channels that pad it.
-static berth_value_id padded(berth_layout_pass *p, berth_op_id id, const dot *d,
-                             const berth_window *w) {
-    berth_str_id layout = input_layout(p, d);
-    bool few = d->block == FEW_CHANNELS;
-    berth_value_id x = d->op.inputs[0];
-    if (!few) x = berth_layout__convert(p, x, layout, id, id);
-    berth_type type = d->x;
+berth_value_id berth_layout__padded_with_zero(berth_layout_pass *p, berth_op_id id,
+                                              berth_value_id x, const berth_layout_zero *zero,
+                                              const berth_window *w, int64_t more_channels,
+                                              berth_str_id layout) {
+    berth_type type = *type_of(p, x);
     int64_t pads[2 * BERTH_MAX_RANK] = {0};
-    int64_t total = pads[type.rank + 1] = d->depthwise ? 0 : d->channels - type.dims[1];
+    int64_t total = pads[type.rank + 1] = more_channels;
     for (int i = 0; i < w->spatial; ++i) {
         pads[2 + i] = w->pads_begin[i];
         pads[type.rank + 2 + i] = berth_layout__end_padding(w, i);
         type.dims[2 + i] += pads[2 + i] + pads[type.rank + 2 + i];
         total += pads[2 + i] + pads[type.rank + 2 + i];
     }
-    type.dims[1] += pads[type.rank + 1];
-    if (total == 0) return few ? berth_layout__convert(p, x, layout, id, id) : x;
+    type.dims[1] += more_channels;
+    if (total == 0) return berth_layout__convert(p, x, layout, id, id);
     int64_t count = 2 * type.rank;
     berth_tensor amounts = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &count);
     memcpy(amounts.data, pads, (size_t)count * sizeof(pads[0]));
-    berth_value_id inputs[3] = {x, berth_layout__constant(p, id, &amounts), d->x_zero.value};
-    if (d->x_zero.known) {
-        berth_tensor zero = berth_tensor_create(p->module->arena, type.dtype, 0, NULL);
-        berth_tensor_set_i64(&zero, 0, d->x_zero.number);
-        inputs[2] = berth_layout__constant(p, id, &zero);
+    berth_value_id inputs[3] = {x, berth_layout__constant(p, id, &amounts), zero->value};
+    if (zero->known) {
+        berth_tensor number = berth_tensor_create(p->module->arena, type.dtype, 0, NULL);
+        berth_tensor_set_i64(&number, 0, zero->number);
+        inputs[2] = berth_layout__constant(p, id, &number);
     }
     berth_type_id wanted =
         berth_type_tensor_layout(p->module, type.dtype, type.rank, type.dims, layout);
     return berth_layout__insert(p, id, BERTH_OP_PAD, inputs, 3, wanted, id);
+}
+
+// The input with its zero point around it and in the channels that pad it.
+static berth_value_id padded(berth_layout_pass *p, berth_op_id id, const dot *d,
+                             const berth_window *w) {
+    berth_str_id layout = input_layout(p, d);
+    berth_value_id x = d->op.inputs[0];
+    if (d->block != FEW_CHANNELS) x = berth_layout__convert(p, x, layout, id, id);
+    return berth_layout__padded_with_zero(p, id, x, &d->x_zero, w,
+                                          d->depthwise ? 0 : d->channels - d->x.dims[1], layout);
 }
 
 // "ABcd4b16a4b"; of each channel by itself "AbcD16a4d" or "Abcd16a".
@@ -286,8 +293,7 @@ void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id,
     become_sum(p, id, sum, correction);
 }
 
-// The window is that of the weights, and nothing is left to pad.
-static void set_window(berth_layout_pass *p, berth_op_id id, const berth_window *w) {
+void berth_layout__set_window(berth_layout_pass *p, berth_op_id id, const berth_window *w) {
     const int64_t none[2 * BERTH_MAX_SPATIAL] = {0};
     berth_layout__set_padding(p, id, none, w->spatial);
     berth_attrs_remove(p->module, &graph_of(p)->ops.data[id].attrs, "kernel_shape");
@@ -305,7 +311,8 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
     if (w.group == 1 && (!choose_intrinsic(p, id, d.w->dims[0], &d) || !choose_input(p, id, &d)))
         return BERTH_OK;
     int64_t *sums = berth_arena_new_array(p->scratch, int64_t, d.w->dims[0] + 1);
-    if (!shift_weights(p, &d, &weights, sums)) return BERTH_OK;
+    if (!berth_layout__shift_weights(p, d.w, d.w_zero, d.channels, d.width, &weights, sums))
+        return BERTH_OK;
     w.kernel[w.spatial - 1] = d.width;
     berth_value_id inputs[2] = {padded(p, id, &d, &w), BERTH_NONE};
     inputs[1] = packed_weights(p, id, &d, &weights);
@@ -321,13 +328,13 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
         self->inputs[0] = inputs[0];
         self->inputs[1] = inputs[1];
         self->input_count = 2;
-        set_window(p, id, &w);
+        berth_layout__set_window(p, id, &w);
         return BERTH_OK;
     }
     berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_CONV_INTEGER, inputs, 2, type, id);
     berth_op_id conv = graph_of(p)->values.data[sum].op;
     graph_of(p)->ops.data[conv].attrs = d.op.attrs;
-    set_window(p, conv, &w);
+    berth_layout__set_window(p, conv, &w);
     berth_layout__subtract_zero(p, id, &d.x_zero, sum, sums, 1);
     return BERTH_OK;
 }
@@ -392,8 +399,32 @@ static berth_value_id rest_of_rows(berth_layout_pass *p, berth_op_id id, berth_v
     return berth_layout__insert(p, id, BERTH_OP_MUL, values, 2, wanted, id);
 }
 
-// matmul_integer(a, w): weights [columns / lanes][rows / depth][lanes][depth], the last columns
-// padded.
+// matmul_integer(a, w) of the given weights, less what zero points and `w.rest` have added.
+static void become_product(berth_layout_pass *p, berth_op_id id, const dot *d, const columns *w,
+                           berth_value_id weights) {
+    berth_value_id inputs[2] = {d->op.inputs[0], weights};
+    if (d->x_zero.value == BERTH_NONE && w->rest == 0) {
+        berth_op *self = &graph_of(p)->ops.data[id];
+        self->inputs[0] = inputs[0];
+        self->inputs[1] = inputs[1];
+        self->input_count = 2;
+        return;
+    }
+    const berth_type out = *type_of(p, d->op.outputs[0]);
+    berth_type_id type = berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims);
+    berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2, type, id);
+    if (w->rest != 0) {
+        berth_value_id both[2] = {sum, rest_of_rows(p, id, d->op.inputs[0], w->rest)};
+        if (d->x_zero.value == BERTH_NONE) {
+            become_sum(p, id, both[0], both[1]);
+            return;
+        }
+        sum = berth_layout__insert(p, id, BERTH_OP_ADD, both, 2, type, id);
+    }
+    berth_layout__subtract_zero(p, id, &d->x_zero, sum, w->sums, out.rank - 1);
+}
+
+// Weights [columns / lanes][rows / depth][lanes][depth], the last columns padded.
 bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id) {
     dot d = {0};
     columns w;
@@ -405,27 +436,21 @@ bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id) {
     if (d.w->dims[0] % d.depth) return false;
     if (!shift_columns(p, &d, &w)) return false;
     snprintf(tag, sizeof(tag), "BA%db%da", (int)d.lanes, (int)d.depth);
-    berth_value_id inputs[2] = {d.op.inputs[0],
-                                berth_layout__packed_constant(p, &w.weights, tag, id)};
-    if (inputs[1] == BERTH_NONE) return false;
-    if (d.x_zero.value == BERTH_NONE && w.rest == 0) {
-        berth_op *self = &graph_of(p)->ops.data[id];
-        self->inputs[0] = inputs[0];
-        self->inputs[1] = inputs[1];
-        self->input_count = 2;
-        return true;
-    }
-    const berth_type out = *type_of(p, d.op.outputs[0]);
-    berth_type_id type = berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims);
-    berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2, type, id);
-    if (w.rest != 0) {
-        berth_value_id both[2] = {sum, rest_of_rows(p, id, d.op.inputs[0], w.rest)};
-        if (d.x_zero.value == BERTH_NONE) {
-            become_sum(p, id, both[0], both[1]);
-            return true;
-        }
-        sum = berth_layout__insert(p, id, BERTH_OP_ADD, both, 2, type, id);
-    }
-    berth_layout__subtract_zero(p, id, &d.x_zero, sum, w.sums, out.rank - 1);
+    berth_value_id weights = berth_layout__packed_constant(p, &w.weights, tag, id);
+    if (weights == BERTH_NONE) return false;
+    become_product(p, id, &d, &w, weights);
+    return true;
+}
+
+bool berth_layout__matmul_without_zeros(berth_layout_pass *p, berth_op_id id, const char *tag) {
+    dot d = {0};
+    columns w;
+    if (!read_operands(p, id, &d) || d.w->rank != 2 || d.x.layout || d.x.rank < 2 ||
+        !shift_columns(p, &d, &w))
+        return false;
+    berth_value_id weights = tag ? berth_layout__packed_constant(p, &w.weights, tag, id)
+                                 : berth_layout__constant(p, id, &w.weights);
+    if (weights == BERTH_NONE) return false;
+    become_product(p, id, &d, &w, weights);
     return true;
 }

@@ -156,6 +156,21 @@ bool berth_layout__zero_of(const berth_layout_pass *p, berth_op_id id, berth_lay
 void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id,
                                  const berth_layout_zero *zero, berth_value_id sum,
                                  const int64_t *sums, int dim);
+// w - zero as i8, [outputs][channels][window], and per output its sum; false where it is none. w_zero: NULL = 0; one, or
+// one per output. What `channels` and `width` (of the last dimension) have more than w is 0.
+bool berth_layout__shift_weights(berth_layout_pass *p, const berth_tensor *w,
+                                 const berth_tensor *w_zero, int64_t channels, int64_t width,
+                                 berth_tensor *out, int64_t *sums);
+// `x`, in a layout, with its zero point around it as far as the window reaches, and in more channels.
+berth_value_id berth_layout__padded_with_zero(berth_layout_pass *p, berth_op_id id,
+                                              berth_value_id x, const berth_layout_zero *zero,
+                                              const berth_window *w, int64_t more_channels,
+                                              berth_str_id layout);
+// The window of a convolution is that of its weights, and nothing is left to pad.
+void berth_layout__set_window(berth_layout_pass *p, berth_op_id id, const berth_window *w);
+// A product of integers with constant weights becomes one without zero points, of weights of i8 in a layout (NULL =
+// plain), and what these add to it is taken off. False: it has other operands.
+bool berth_layout__matmul_without_zeros(berth_layout_pass *p, berth_op_id id, const char *tag);
 // `value` as another type, for the operation at `position`.
 berth_value_id berth_layout__cast(berth_layout_pass *p, berth_op_id position, berth_value_id value,
                                   berth_dtype dtype);

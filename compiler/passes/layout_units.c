@@ -43,14 +43,36 @@ typedef struct convolution {
     int64_t inputs, outputs;  // channels
     int64_t block;
     const berth_tensor *weights;
+    // Of integers with zero points: that of the input, and per output the sum of the weights, which have theirs taken off.
+    bool has_zeros;
+    berth_layout_zero x_zero;
+    int64_t *sums;
 } convolution;
 
 static bool has_operand(const berth_op *op, uint32_t i) {
     return i < op->input_count && op->inputs[i] != BERTH_NONE;
 }
 
-// False: not of constant weights, static shapes and types of the units. Zero points would have to be subtracted
-// while operands are staged.
+// What a convolution of integers is without zero points (layout_dot.c): units multiply what lies in memory, so that they
+// are taken off weights and sums.
+static bool take_zeros(pass *p, berth_op_id id, convolution *v) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_tensor *w_zero = NULL;
+    if (has_operand(&op, 3)) {
+        w_zero = berth_graph_constant_of(p->module, graph_of(p), op.inputs[3]);
+        if (!w_zero) return false;
+    }
+    berth_tensor *shifted = berth_arena_new(p->module->arena, berth_tensor);
+    v->sums = berth_arena_new_array(p->scratch, int64_t, v->outputs + 1);
+    if (!berth_layout__zero_of(p, id, &v->x_zero) ||
+        !berth_layout__shift_weights(p, v->weights, w_zero, v->weights->dims[1],
+                                     v->weights->dims[v->rank - 1], shifted, v->sums))
+        return false;
+    v->weights = shifted;
+    return true;
+}
+
+// False: not of constant weights, static shapes and types of the units.
 static berth_status describe(const pass *p, berth_op_id id, convolution *out, bool *out_known) {
     const berth_op op = graph_of(p)->ops.data[id];
     const berth_type *x = type_of(p, op.inputs[0]), *y = type_of(p, op.outputs[0]);
@@ -58,17 +80,18 @@ static berth_status describe(const pass *p, berth_op_id id, convolution *out, bo
     *out_known = false;
     *out =
         (convolution){.rank = x->rank,
+                      .x_zero = {.value = BERTH_NONE},
                       .block = block_of(berth_layout__target(p, id), x->dtype),
                       .weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1])};
     if (!out->block || !out->weights || type_of(p, op.inputs[1])->layout ||
         !berth_type_is_static(x) || !berth_type_is_static(y) || x->rank < 3 ||
-        out->weights->rank != x->rank || (!integer && out->weights->dtype != x->dtype) ||
-        (integer && (has_operand(&op, 2) || has_operand(&op, 3))))
+        out->weights->rank != x->rank || (!integer && out->weights->dtype != x->dtype))
         return BERTH_OK;
     BERTH_TRY(
         berth_window_resolve(p->module, &op, x->dims, x->rank, out->weights->dims + 2, &out->w));
     out->inputs = x->dims[1];
     out->outputs = y->dims[1];
+    out->has_zeros = integer && (has_operand(&op, 2) || has_operand(&op, 3));
     *out_known = true;
     return BERTH_OK;
 }
@@ -117,6 +140,25 @@ static bool convert_depthwise(pass *p, berth_op_id id, const convolution *v) {
     return true;
 }
 
+// The sum over an input with its zero point around it, less the zero point times the sum of the weights. The padding is
+// read where the tile is staged (passes/fuse.c).
+static void convert_with_zero(pass *p, berth_op_id id, const convolution *v, berth_value_id x,
+                              berth_value_id weights, berth_str_id layout) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_type out = *type_of(p, op.outputs[0]);
+    berth_str_id from = type_of(p, x)->layout;
+    x = berth_layout__padded_with_zero(p, id, x, &v->x_zero, &v->w, 0, from);
+    berth_type_id type =
+        berth_type_tensor_layout(p->module, BERTH_DTYPE_I32, out.rank, out.dims, layout);
+    berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_CONV_INTEGER,
+                                              (berth_value_id[]){x, weights}, 2, type, id);
+    berth_op_id conv = graph_of(p)->values.data[sum].op;
+    graph_of(p)->ops.data[conv].attrs = op.attrs;
+    berth_layout__set_window(p, conv, &v->w);
+    if (layout) berth_layout__set(p, op.outputs[0], layout);
+    berth_layout__subtract_zero(p, id, &v->x_zero, sum, v->sums, 1);
+}
+
 static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
     convolution v;
     bool known = false;
@@ -126,39 +168,60 @@ static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
         *out_done = convert_depthwise(p, id, &v);
         return BERTH_OK;
     }
+    if (v.has_zeros && !take_zeros(p, id, &v)) return BERTH_OK;
     const berth_op op = graph_of(p)->ops.data[id];
     berth_str_id blocked = berth_layout__blocked(p, v.rank, v.block);
     int64_t now = berth_layout__block(p, op.inputs[0]);
     bool in_blocks = v.inputs % v.block == 0 && (now == v.block || wants_blocks(&v));
     bool out_blocks = v.outputs % v.block == 0 && !leaves_plain(p, op.outputs[0]);
-    if (!in_blocks && !out_blocks) return BERTH_OK;
-    berth_value_id weights = in_blocks ? packed_weights(p, id, &v) : op.inputs[1];
+    if (!in_blocks && !out_blocks && !v.has_zeros) return BERTH_OK;
+    berth_value_id weights = in_blocks     ? packed_weights(p, id, &v)
+                             : v.has_zeros ? berth_layout__constant(p, id, v.weights)
+                                           : op.inputs[1];
     if (weights == BERTH_NONE) return BERTH_OK;
-    berth_layout__set_input(
-        p, id, 0, berth_layout__convert(p, op.inputs[0], in_blocks ? blocked : 0, id, id));
-    berth_layout__set_input(p, id, 1, weights);
-    if (out_blocks) berth_layout__set(p, op.outputs[0], blocked);
+    berth_value_id x = berth_layout__convert(p, op.inputs[0], in_blocks ? blocked : 0, id, id);
     *out_done = true;
+    if (v.x_zero.value != BERTH_NONE) {
+        convert_with_zero(p, id, &v, x, weights, out_blocks ? blocked : 0);
+        return BERTH_OK;
+    }
+    berth_layout__set_input(p, id, 0, x);
+    berth_layout__set_input(p, id, 1, weights);
+    if (v.has_zeros) graph_of(p)->ops.data[id].input_count = 2;
+    if (out_blocks) berth_layout__set(p, op.outputs[0], blocked);
     return BERTH_OK;
 }
 
-// Constant weights of a product that warpgroups compute (schedule/matrix_group.c), in panels: "Ab8a".
-static bool convert_product(pass *p, berth_op_id id) {
+// The layout of constant weights of a product that warpgroups compute (schedule/matrix_group.c): panels. NULL: not of that
+// kind.
+static const char *panels_of(const pass *p, berth_op_id id, const berth_tensor *weights) {
     enum { line_bytes = 128, least = 33 };  // rows, columns
-    const berth_op op = graph_of(p)->ops.data[id];
-    const berth_type *x = type_of(p, op.inputs[0]);
-    const berth_tensor *weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]);
-    if (!weights || weights->rank != 2 || type_of(p, op.inputs[1])->layout || x->layout ||
-        x->rank < 2 || !berth_type_is_static(x) || weights->dtype != x->dtype)
-        return false;
+    const berth_type *x = type_of(p, graph_of(p)->ops.data[id].inputs[0]);
     int64_t block = block_of(berth_layout__target(p, id), x->dtype), rows = 1;
     for (int d = 0; d + 1 < x->rank; ++d) rows *= x->dims[d];
     int64_t line = line_bytes / (int64_t)berth_dtype_size_bytes(x->dtype);
     if (!block || !takes_panels(berth_layout__target(p, id), x->dtype) || rows < least ||
         weights->dims[0] % block || weights->dims[0] <= line / 2 || weights->dims[1] < least)
+        return NULL;
+    return block == BERTH_LAYOUT_BLOCK ? "Ab8a" : "Ab16a";
+}
+
+// Products with constant weights. Zero points are taken off where units multiply: two rows or more.
+static bool convert_product(pass *p, berth_op_id id) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_type *x = type_of(p, op.inputs[0]);
+    const berth_tensor *weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]);
+    bool integer = op.kind == BERTH_OP_MATMUL_INTEGER;
+    if (!weights || weights->rank != 2 || type_of(p, op.inputs[1])->layout || x->layout ||
+        x->rank < 2 || !berth_type_is_static(x) || (!integer && weights->dtype != x->dtype) ||
+        !block_of(berth_layout__target(p, id), x->dtype))
         return false;
-    berth_value_id packed = berth_layout__packed_constant(
-        p, weights, block == BERTH_LAYOUT_BLOCK ? "Ab8a" : "Ab16a", id);
+    const char *tag = panels_of(p, id, weights);
+    int64_t rows = 1;
+    for (int d = 0; d + 1 < x->rank; ++d) rows *= x->dims[d];
+    if (integer && (has_operand(&op, 2) || has_operand(&op, 3)))
+        return rows > 1 && berth_layout__matmul_without_zeros(p, id, tag);
+    berth_value_id packed = tag ? berth_layout__packed_constant(p, weights, tag, id) : BERTH_NONE;
     if (packed != BERTH_NONE) berth_layout__set_input(p, id, 1, packed);
     return packed != BERTH_NONE;
 }
@@ -183,7 +246,8 @@ berth_status berth_layout__on_units(pass *p, berth_op_id id, bool *out_done) {
     case BERTH_OP_AVERAGE_POOL:
     case BERTH_OP_GLOBAL_AVERAGE_POOL:
     case BERTH_OP_GLOBAL_MAX_POOL: *out_done = convert_pool(p, id); return BERTH_OK;
-    case BERTH_OP_MATMUL: *out_done = convert_product(p, id); return BERTH_OK;
+    case BERTH_OP_MATMUL:
+    case BERTH_OP_MATMUL_INTEGER: *out_done = convert_product(p, id); return BERTH_OK;
     case BERTH_OP_CONCAT: *out_done = berth_layout__concat(p, id); return BERTH_OK;
     default:
         if (berth_op_has(graph_of(p)->ops.data[id].kind, BERTH_TRAIT_ELEMENTWISE))

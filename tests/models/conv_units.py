@@ -14,6 +14,7 @@ import tempfile
 from attention import differ, read_npy, write_npy
 
 TARGET = "cuda -arch=sm_80"
+HOPPER = "cuda -arch=sm_90a -compute_units=1"
 CODES = {"f16": ("e", "<f2", 2e-2), "i32": ("i", "<i4", 0)}
 
 
@@ -30,7 +31,7 @@ class Model:
         of = (lambda: self.draw.randint(-5, 5)) if dtype == "i8" else (lambda: round(self.draw.gauss(0, 1) / (count / dims[0]) ** 0.5, 3))
         self.lines.append(f"%{name} = constant() {{value = {dtype}[{','.join(map(str, dims))}] ({', '.join(str(of()) for _ in range(count))})}}")
 
-    def conv(self, name, x, outputs, inputs, kernel, more=""):
+    def conv(self, name, x, outputs, inputs, kernel, more="", zeros=()):
         self.constant(f"{name}_w", self.kind, (outputs, inputs, kernel, kernel))
         bias = "_"
         if self.kind == "f16":
@@ -38,7 +39,7 @@ class Model:
             bias = f"%{name}_b"
         p = kernel // 2
         op = "conv" if self.kind == "f16" else "conv_integer"
-        operands = f"%{x}, %{name}_w, {bias}" if self.kind == "f16" else f"%{x}, %{name}_w"
+        operands = f"%{x}, %{name}_w, {bias}" if self.kind == "f16" else ", ".join([f"%{x}, %{name}_w"] + ["_" if z == "_" else f"%{z}" for z in zeros])
         self.lines.append(f"%{name} = {op}({operands}) {{pads = [{p}, {p}, {p}, {p}]{more}}}")
 
     def op(self, name, kind, *operands, attributes=""):
@@ -86,6 +87,30 @@ def integers():
     return m, {"c0": True, "a0": True}
 
 
+def zero_points():
+    """Of inputs (constant, and one that the run finds), of weights in one number and one per output; padding is the zero point. A product, too."""
+    m = Model("i8", (1, 16, 11, 9), 4)
+    m.lines += ["%z = constant() {value = u8[] (121)}", "%s = constant() {value = f32[] (2500.0)}",
+                f"%wz = constant() {{value = i8[24] ({', '.join(str(i % 7 - 3) for i in range(24))})}}", "%one = constant() {value = i8[] (1)}"]
+    m.conv("c0", "x", 48, 16, 3, zeros=("z", "_"))
+    m.lines += ["%f0 = cast(%c0) {to = f32}", "%q0 = quantize_linear(%f0, %s, %z)"]
+    m.conv("c1", "q0", 24, 48, 3, ", strides = [2, 2]", zeros=("z", "wz"))
+    m.lines += ["%f1 = cast(%c1) {to = f32}", "%q1, %s1, %z1 = dynamic_quantize_linear(%f1)"]
+    m.constant("c2_w", "i8", (32, 24, 1, 1))
+    m.lines += ["%c2 = conv_integer(%q1, %c2_w, %z1, %one)", "%f2 = cast(%c2) {to = f32}", "%q2 = quantize_linear(%f2, %s, %z)",
+                "%shape = constant() {value = i64[2] (32, 30)}", "%t2 = reshape(%q2, %shape)"]
+    m.constant("w", "i8", (30, 20))
+    m.lines.append("%y = matmul_integer(%t2, %w, %z, %one)")
+    return m, {"q0": True, "c1": False}
+
+
+def forms(berth, path, target, emulated):
+    """Kernel by kernel: its name, and the forms that its schedule chose."""
+    done = subprocess.run([berth, "plan", path, "--target", target, "--why"], capture_output=True, text=True, env=emulated)
+    kernels = re.split(r"^kernel +(\w+)", done.stdout, flags=re.M)[1:]
+    return [(name, re.findall(r"form=(\w+)", text)) for name, text in zip(kernels[::2], kernels[1::2])]
+
+
 def layouts(berth, path, target, emulated):
     done = subprocess.run([berth, "opt", path, "--target", target, "--passes", "all", "--print-after", "layout"], capture_output=True,
                           text=True, env=emulated)
@@ -98,7 +123,7 @@ def layouts(berth, path, target, emulated):
 def main():
     berth, emulated, failed = sys.argv[1], dict(os.environ, LD_LIBRARY_PATH=sys.argv[2]), 0
     with tempfile.TemporaryDirectory() as work:
-        for make in (network, odd_channels, integers):
+        for make, targets in ((network, [TARGET, HOPPER]), (odd_channels, [TARGET]), (integers, [TARGET]), (zero_points, [TARGET, HOPPER])):
             (model, expected), path = make(), f"{work}/m.txt"
             with open(path, "w") as file:
                 file.write(model.text())
@@ -115,18 +140,26 @@ def main():
             if any(layouts(berth, path, "cuda -arch=sm_75", emulated).values()):
                 print(f"FAILED {make.__name__}: blocks on a device without matrix units")
                 failed = 1
+            for name, chosen in forms(berth, path, TARGET, emulated):
+                if make is zero_points and "integer" in name and not any("matrix_tile" in form for form in chosen):
+                    print(f"FAILED {make.__name__}: {name} is not on matrix units: {chosen}")
+                    failed = 1
+            if make is zero_points and not any("pad_conv_integer" in name for name, _ in forms(berth, path, TARGET, emulated)):
+                print(f"FAILED {make.__name__}: padding is a map of its own")
+                failed = 1
             results = []
             code, _, limit = CODES["f16" if model.kind == "f16" else "i32"]
-            for target, environment in (("cpu", None), (TARGET, emulated)):
+            for target, environment in [("cpu", None)] + [(target, emulated) for target in targets]:
                 done = subprocess.run([berth, "run", path, "--target", target, "--quiet", "--input", f"x={work}/x.npy", "-o", f"y={work}/y.npy"],
                                       capture_output=True, text=True, env=environment)
                 if done.returncode:
                     sys.exit(f"FAILED {make.__name__} on {target}: {done.stderr.strip()[-800:]}")
                 results.append(read_npy(f"{work}/y.npy", code))
-            problem = differ(*results, limit)
-            if problem:
-                print(f"FAILED {make.__name__}: {problem}")
-                failed = 1
+            for target, result in zip(targets, results[1:]):
+                problem = differ(results[0], result, limit)
+                if problem:
+                    print(f"FAILED {make.__name__} for {target}: {problem}")
+                    failed = 1
     return failed
 
 
