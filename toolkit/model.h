@@ -16,6 +16,12 @@
 
 typedef struct berth_model berth_model;
 
+typedef enum berth_general_program {
+    BERTH_GENERAL_NONE,
+    BERTH_GENERAL_TAKEN,  // only one that is kept
+    BERTH_GENERAL_MADE,
+} berth_general_program;
+
 typedef struct berth_model_options {
     const char *target;  // any spelling of docs/target.md; NULL = the one
                          // that a module was planned for, else "cpu"
@@ -45,9 +51,9 @@ typedef struct berth_model_options {
     // (optional) "vta:0,opencl:0": sessions of the virtual machine do not compute on the host what these can,
     // although it is faster there (berth_vm_emit); what runs elsewhere all the same is not an error here.
     const char *required_devices;
-    // Sessions of the virtual machine make a program for many shapes once shapes change (vm_general.h), where all
-    // devices work in one memory.
-    bool makes_general_program;
+    // Sessions of the virtual machine run a program for many shapes that the folder of kernels has, or make one once
+    // shapes change (vm_general.h), where all devices work in one memory.
+    berth_general_program general_program;
     const berth_public_key *required_key;  // NULL = any file; else only a program signed with it
 } berth_model_options;
 

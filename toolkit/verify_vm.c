@@ -179,6 +179,7 @@ berth_status berth_verify__by_vm(berth_arena *arena, const char *model_path,
     berth_vm_session **held = options->vm_session ? options->vm_session : &own;
     berth_model_options model = options->model;
     model.required_devices = options->require_device;
+    model.general_program = BERTH_GENERAL_TAKEN;
     if (!*held) BERTH_TRY(berth_vm_session_open(model_path, &model, options->thread_count, held));
     vm_job job = {
         .arena = arena, .session = *held, .data = data, .options = options, .result = result};

@@ -89,7 +89,8 @@ static uint64_t count_shapes(const berth_vm_bounds *bounds, uint64_t limit) {
     return count;
 }
 
-static void set_bounds(const berth_vm_bounds_seen *seen, berth_vm_bounds *out, bool wide) {
+static void set_bounds(const berth_vm_bounds_seen *seen, berth_vm_bounds *out, bool wide,
+                       uint64_t most_shapes) {
     for (uint32_t a = 0; a < seen->axis_count; ++a) {
         const berth_vm_bounds_axis *axis = &out->axes[a];
         if (axis->symbol == UINT32_MAX) continue;
@@ -103,7 +104,7 @@ static void set_bounds(const berth_vm_bounds_seen *seen, berth_vm_bounds *out, b
             (symbol_bounds){wide ? power_below(least) : least, wide ? power_above(most) : most};
     }
     if (wide) clip(seen, out->axes, out->symbols);
-    out->shape_count = count_shapes(out, seen->most_shapes);
+    out->shape_count = count_shapes(out, most_shapes);
 }
 
 static void name_axes(const berth_vm_bounds_seen *seen, berth_vm_bounds_axis *axes,
@@ -127,8 +128,11 @@ berth_vm_bounds berth_vm_bounds_choose(const berth_vm_bounds_seen *seen, berth_a
     berth_vm_bounds made = {.axes = axes, .axis_count = seen->axis_count};
     name_axes(seen, axes, leaders, &made.symbol_count);
     made.symbols = berth_arena_new_array(arena, symbol_bounds, made.symbol_count + 1);
-    set_bounds(seen, &made, true);
-    if (!made.shape_count) set_bounds(seen, &made, false);
+    const uint64_t limits[] = {seen->few_shapes, seen->most_shapes};
+    for (int i = 0; i < 2 && !made.shape_count; ++i) {
+        set_bounds(seen, &made, true, limits[i]);
+        if (!made.shape_count) set_bounds(seen, &made, false, limits[i]);
+    }
     return made;
 }
 

@@ -25,7 +25,8 @@ typedef struct berth_vm_bounds_seen {
     const int64_t *const *rows;  // that differ, two at least
     uint32_t count, axis_count;
     const int64_t *least, *most;  // per axis: what the model allows; `most` 0 = no end
-    uint64_t most_shapes;
+    uint64_t few_shapes,
+        most_shapes;  // bounds of no more than a few are chosen where there are such
 } berth_vm_bounds_seen;
 
 // In `arena`, inside berth_arena_try of it. O(rows * axes * symbols).

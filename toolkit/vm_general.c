@@ -7,16 +7,20 @@
 #include "toolkit/background.h"
 #include "toolkit/vm_bounds.h"
 #include "toolkit/vm_build.h"
+#include "toolkit/vm_general_file.h"
 
 // Shapes before the first program: fewer do not tell how they change. Shapes of one program: the compiler's passes run
-// for each. Programs of a session: what changes in ways that none foresaw is left to compile for itself.
-enum { FIRST_SHAPES = 3, MOST_SHAPES = 128, MOST_PROGRAMS = 6, MOST_SEEN = 256 };
+// for each, a tenth of a second for each of a model of 400 operations. Programs of a session: what changes in ways that
+// none foresaw is left to compile for itself.
+enum { FIRST_SHAPES = 3, FEW_SHAPES = 128, MOST_SHAPES = 1024, MOST_PROGRAMS = 6, MOST_SEEN = 256 };
 
 // A program that is made, and what it is made from.
 typedef struct made_program {
     berth_vm_general *general;
     berth_arena *arena;
     berth_vm_bounds bounds;
+    const int64_t **rows;  // that they were chosen from
+    uint32_t row_count;
     const berth_tensor **shapes;  // inputs for each shape
     berth_module *module;
     const berth_program *program;  // NULL = it could not be made, or is not yet
@@ -29,7 +33,10 @@ struct berth_vm_general {
     berth_arena *arena;  // of what was seen
     uint32_t axis_count;
     int64_t *row;  // of the run at hand
-    BERTH_VEC(int64_t *) seen;
+    BERTH_VEC(const int64_t *) seen;
+    BERTH_VEC(const int64_t *) kept;  // that earlier sessions saw
+    berth_hash128 key;                // of the file
+    bool has_key;
     berth_background *background;
     pthread_mutex_t lock;
     made_program *done;  // by the background, until a run takes it; under the lock
@@ -70,6 +77,12 @@ static void make(void *user) {
     made->status = berth_vm_build_shapes(made->arena, made->module, &options, made->shapes,
                                          (uint32_t)made->bounds.shape_count, &made->program);
     made->size_bytes = berth_arena_used_bytes(made->arena);
+    if (made->status || !g->has_key) return;
+    const berth_vm_general_file file = {.program = made->program,
+                                        .rows = made->rows,
+                                        .row_count = made->row_count,
+                                        .axis_count = g->axis_count};
+    berth_vm_general_write(&options, g->key, &file);
 }
 
 static void give(void *user) {
@@ -116,22 +129,33 @@ static void list_limits(const berth_vm_general *g, int64_t *least, int64_t *most
         }
 }
 
-static berth_status prepare(void *user) {
-    made_program *made = user;
-    const berth_vm_general *g = made->general;
+static void choose_bounds(const berth_vm_general *g, made_program *made) {
     int64_t *least = berth_arena_new_array(made->arena, int64_t, g->axis_count + 1);
     int64_t *most = berth_arena_new_array(made->arena, int64_t, g->axis_count + 1);
     list_limits(g, least, most);
-    const berth_vm_bounds_seen seen = {(const int64_t *const *)g->seen.data,
-                                       g->seen.count,
-                                       g->axis_count,
-                                       least,
-                                       most,
-                                       MOST_SHAPES};
+    const berth_vm_bounds_seen seen = {made->rows, made->row_count, g->axis_count, least,
+                                       most,       FEW_SHAPES,      MOST_SHAPES};
     made->bounds = berth_vm_bounds_choose(&seen, made->arena);
+}
+
+static void list_rows(const berth_vm_general *g, made_program *made) {
+    const uint32_t kept = g->kept.count;
+    made->row_count = kept + g->seen.count;
+    made->rows = berth_arena_new_array(made->arena, const int64_t *, made->row_count + 1);
+    for (uint32_t i = 0; i < made->row_count; ++i)
+        made->rows[i] =
+            berth_arena_copy(made->arena, i < kept ? g->kept.data[i] : g->seen.data[i - kept],
+                             g->axis_count * sizeof(int64_t));
+}
+
+static berth_status prepare(void *user) {
+    made_program *made = user;
+    const berth_vm_general *g = made->general;
+    list_rows(g, made);
+    choose_bounds(g, made);
     const uint32_t count = (uint32_t)made->bounds.shape_count;
     made->shapes = berth_arena_new_array(made->arena, const berth_tensor *, count + 1);
-    int64_t *row = least;  // no longer needed
+    int64_t *row = berth_arena_new_array(made->arena, int64_t, g->axis_count + 1);
     for (uint32_t i = 0; i < count; ++i) {
         berth_vm_bounds_shape(&made->bounds, i, row);
         made->shapes[i] = inputs_of(g, row, made->arena);
@@ -170,20 +194,8 @@ static const char *trouble_of(const berth_vm_general *g, const made_program *mad
     return made->size_bytes > g->limit_bytes ? "it takes more memory than is kept" : NULL;
 }
 
-// What the background has made takes the place of what was there.
-static berth_status take_done(berth_vm_general *g) {
-    pthread_mutex_lock(&g->lock);
-    made_program *made = g->done;
-    g->done = NULL;
-    pthread_mutex_unlock(&g->lock);
-    if (!made) return BERTH_OK;
-    g->is_making = false;
-    const char *trouble = trouble_of(g, made);
-    if (trouble) {
-        refuse(g, trouble);
-        destroy_made(made);
-        return BERTH_OK;
-    }
+// Takes it over, in the place of what was there.
+static berth_status hold(berth_vm_general *g, made_program *made) {
     const berth_vm_runner_options options = {g->what.thread_count, g->what.compile.cache_folder,
                                              g->what.heap, g->what.cancelled};
     berth_vm_runner *runner = NULL;
@@ -200,13 +212,34 @@ static berth_status take_done(berth_vm_general *g) {
     g->report.program_count++;
     g->report.shape_count = (uint32_t)made->bounds.shape_count;
     g->report.held_bytes = made->size_bytes;
+    g->report.was_kept = made->rows == g->kept.data;
     return BERTH_OK;
 }
 
-static bool was_seen(const berth_vm_general *g) {
-    for (uint32_t i = 0; i < g->seen.count; ++i)
-        if (memcmp(g->seen.data[i], g->row, g->axis_count * sizeof(*g->row)) == 0) return true;
+// What the background has made takes the place of what was there.
+static berth_status take_done(berth_vm_general *g) {
+    pthread_mutex_lock(&g->lock);
+    made_program *made = g->done;
+    g->done = NULL;
+    pthread_mutex_unlock(&g->lock);
+    if (!made) return BERTH_OK;
+    g->is_making = false;
+    const char *trouble = trouble_of(g, made);
+    if (!trouble) return hold(g, made);
+    refuse(g, trouble);
+    destroy_made(made);
+    return BERTH_OK;
+}
+
+static bool is_among(const int64_t *row, const int64_t *const *rows, uint32_t count,
+                     uint32_t axis_count) {
+    for (uint32_t i = 0; i < count; ++i)
+        if (memcmp(rows[i], row, axis_count * sizeof(*row)) == 0) return true;
     return false;
+}
+
+static bool was_seen(const berth_vm_general *g) {
+    return is_among(g->row, g->seen.data, g->seen.count, g->axis_count);
 }
 
 static berth_status keep_row(void *user) {
@@ -230,7 +263,8 @@ berth_status berth_vm_general_find(berth_vm_general *general, berth_vm_value *co
     }
     if (g->report.refusal || g->seen.count >= MOST_SEEN) return BERTH_OK;
     BERTH_TRY(berth_arena_try(g->arena, keep_row, g));
-    const bool may_begin = !g->is_making && !is_cheap && g->seen.count >= FIRST_SHAPES &&
+    const bool may_begin = g->what.makes && !g->is_making && !is_cheap &&
+                           g->seen.count + g->kept.count >= FIRST_SHAPES &&
                            g->report.program_count < MOST_PROGRAMS;
     return may_begin ? begin(g) : BERTH_OK;
 }
@@ -284,6 +318,66 @@ static berth_status make_row(void *user) {
     return BERTH_OK;
 }
 
+static bool is_open(const berth_vm_program *code) {
+    for (uint32_t i = 0; i < code->input_count; ++i)
+        for (int d = 0; d < code->inputs[i].rank; ++d)
+            if (code->inputs[i].dims[d] < 0) return true;
+    return false;
+}
+
+typedef struct kept_job {
+    berth_vm_general *general;
+    const berth_vm_general_file *file;
+    made_program *made;
+} kept_job;
+
+static berth_status take_rows(void *user) {
+    const kept_job *job = user;
+    berth_vm_general *g = job->general;
+    for (uint32_t i = 0; i < job->file->row_count && g->kept.count < MOST_SEEN; ++i) {
+        int64_t *row = berth_arena_copy(g->arena, job->file->rows[i], g->axis_count * sizeof(*row));
+        berth_vec_push(g->arena, &g->kept, row);
+    }
+    return BERTH_OK;
+}
+
+static berth_status take_bounds(void *user) {
+    const kept_job *job = user;
+    job->made->rows = (const int64_t **)job->general->kept.data;
+    job->made->row_count = job->general->kept.count;
+    choose_bounds(job->general, job->made);
+    return BERTH_OK;
+}
+
+// What an earlier session kept, into `made`, which keeps what it holds.
+static berth_status read_kept(berth_vm_general *g, made_program *made) {
+    berth_vm_general_file file;
+    kept_job job = {g, &file, made};
+    BERTH_TRY(berth_arena_create(berth_allocator_system(), &made->arena));
+    BERTH_TRY(berth_vm_general_read(&g->what.compile, g->key, g->axis_count, made->arena, &file));
+    if (!file.program || file.size_bytes > g->limit_bytes) return BERTH_OK;
+    BERTH_TRY(berth_arena_try(g->arena, take_rows, &job));
+    BERTH_TRY(berth_arena_try(made->arena, take_bounds, &job));
+    made->program = made->bounds.shape_count ? file.program : NULL;
+    made->size_bytes = berth_arena_used_bytes(made->arena);
+    return BERTH_OK;
+}
+
+static berth_status take_kept(berth_vm_general *g) {
+    if (g->axis_count == 0 || !is_open(g->what.code)) return BERTH_OK;
+    BERTH_TRY(berth_vm_general_key(g->what.module, &g->what.compile, &g->key, &g->has_key));
+    if (!g->has_key) return BERTH_OK;
+    made_program *made = berth_calloc(berth_allocator_system(), 1, sizeof(*made));
+    if (!made) return berth_status_oom();
+    made->general = g;
+    berth_status status = read_kept(g, made);
+    if (status || !made->program) {
+        destroy_made(made);
+        return status;
+    }
+    return hold(g, made);
+}
+
 berth_status berth_vm_general_open(const berth_vm_general_what *what,
                                    berth_vm_general **out_general) {
     berth_vm_general *g = berth_calloc(berth_allocator_system(), 1, sizeof(*g));
@@ -296,6 +390,7 @@ berth_status berth_vm_general_open(const berth_vm_general_what *what,
     berth_status status = berth_arena_create(berth_allocator_system(), &g->arena);
     if (!status) status = berth_arena_try(g->arena, make_row, g);
     if (!status) status = berth_background_create(&g->background);
+    if (!status) status = take_kept(g);
     if (!status) return BERTH_OK;
     berth_vm_general_close(g);
     *out_general = NULL;

@@ -7,7 +7,10 @@
 // of these steps below the least extent to that above the most; axes that changed together (by whole numbers of steps) are
 // one symbol; what did not change is fixed. A shape outside of them is compiled for itself, and once there is one, the
 // next program has wider bounds. A shape that was compiled for itself before is run so later, too: its results stay the
-// same to the bit.
+// same to the bit while the session lives.
+//
+// Where there is a folder of kernels, the latest program is kept there, with the shapes that its bounds were chosen from
+// (toolkit/vm_general_file.h): a later process has it from its first run on, and widens its bounds in the same way.
 //
 //   BERTH_TRY(berth_vm_general_open(&what, &general));
 //   BERTH_TRY(berth_vm_general_find(general, inputs, &runner));   // NULL: compile for these shapes
@@ -29,12 +32,14 @@ typedef struct berth_vm_general_what {
     const berth_vm_program *code;   // for its inputs
     berth_compile_options compile;  // of the session; its target, too
     uint32_t thread_count;
+    bool makes;              // programs; else only one that is kept is taken
     berth_vm_heap *heap;     // of the session: values of either lie in it
     atomic_uint *cancelled;  // of the session
 } berth_vm_general_what;
 
 typedef struct berth_vm_general_report {
-    uint32_t program_count;  // that were made
+    uint32_t program_count;  // that were made, or one that was kept
+    bool was_kept;           // the latest is one that an earlier session kept
     uint32_t shape_count;    // of the latest
     uint64_t run_count;      // that it served, as the ones before
     uint64_t held_bytes;     // of the latest, with its constants

@@ -46,6 +46,7 @@ struct berth_vm_session {
     bool has_relations;             // of dimensions of inputs: every run checks them
     berth_vm_value *const *run_inputs;  // of the run in progress
     berth_vm_prepare *prepare;
+    bool makes_general;
     berth_module *imported;     // NULL where no program for many shapes is wanted
     berth_vm_general *general;  // NULL the same
     berth_vm_watch watch;
@@ -322,15 +323,31 @@ static berth_status keep_imported(void *user) {
     return BERTH_OK;
 }
 
+static void say_general(const berth_vm_session *s, const berth_vm_general_report *before) {
+    berth_vm_general_report now;
+    berth_vm_general_get_report(s->general, &now);
+    if (now.program_count > before->program_count)
+        berth_log_message(s->compile.log, BERTH_LOG_INFO,
+                          "a program for %u shapes is there%s: they need no compiler",
+                          now.shape_count, now.was_kept ? ", kept by an earlier session" : "");
+    if (now.refusal && !before->refusal)
+        berth_log_message(s->compile.log, BERTH_LOG_INFO,
+                          "each shape is compiled for itself, and not many at once: %s",
+                          now.refusal);
+}
+
 static berth_status open_general(berth_vm_session *s) {
     const berth_vm_general_what what = {.module = s->imported,
                                         .code = s->code.program,
                                         .compile = s->compile,
                                         .thread_count = s->devices.thread_count,
+                                        .makes = s->makes_general,
                                         .heap = &s->heap,
                                         .cancelled = &s->cancelled};
     BERTH_TRY(berth_vm_general_open(&what, &s->general));
     berth_vm_general_set_limit(s->general, s->most_kept_bytes);
+    const berth_vm_general_report nothing = {0};
+    say_general(s, &nothing);
     return BERTH_OK;
 }
 
@@ -369,7 +386,8 @@ static berth_status load(void *user) {
     s->compile.generic_kernels = s->generic_kernels;
     s->compile.packed_store = s->packed_store;
     s->has_relations = berth_vm_has_relations(s->module);
-    if (job->options->makes_general_program && is_one_memory(s->target))
+    s->makes_general = job->options->general_program == BERTH_GENERAL_MADE;
+    if (job->options->general_program && is_one_memory(s->target))
         BERTH_TRY(berth_arena_try(s->arena, keep_imported, s));
     BERTH_TRY(berth_vm_emit(s->module, job->options->compile.log,
                             must_leave_host(s->target, job->options->required_devices), &s->code));
@@ -502,19 +520,6 @@ static bool is_cheap(const berth_vm_session *s) {
     for (uint32_t i = 0; s->parts && i < s->code.program->segment_count; ++i)
         divided |= berth_vm_parts_is_divided(s->parts, i);
     return divided;
-}
-
-static void say_general(const berth_vm_session *s, const berth_vm_general_report *before) {
-    berth_vm_general_report now;
-    berth_vm_general_get_report(s->general, &now);
-    if (now.program_count > before->program_count)
-        berth_log_message(s->compile.log, BERTH_LOG_INFO,
-                          "a program for %u shapes is there: they need no compiler",
-                          now.shape_count);
-    if (now.refusal && !before->refusal)
-        berth_log_message(s->compile.log, BERTH_LOG_INFO,
-                          "each shape is compiled for itself, and not many at once: %s",
-                          now.refusal);
 }
 
 // By the program for many shapes. False: the shapes are to be compiled for themselves.

@@ -86,7 +86,7 @@ static berth_status load(berth_compiler *compiler, const char *path, const void 
     berth_model_options options;
     *out_dynamic = NULL;
     BERTH_TRY(berth_api__compiler_options(compiler, &options));
-    options.makes_general_program = true;
+    options.general_program = BERTH_GENERAL_MADE;
     compiled_model *model = berth_calloc(berth_allocator_system(), 1, sizeof(*model));
     if (!model) return berth_status_oom();
     berth_status status = berth_arena_create(berth_allocator_system(), &model->arena);

@@ -121,6 +121,7 @@ static const struct {
     [BERTH_CACHE_OBJECT] = {".o", "kernels of some functions"},
     [BERTH_CACHE_SHARED_OBJECT] = {".so", "all kernels of a program"},
     [BERTH_CACHE_VERSION] = {".version", "what a compiler says of itself"},
+    [BERTH_CACHE_PROGRAM] = {".program", "a program for many shapes"},
 };
 enum { form_count = sizeof(forms) / sizeof(forms[0]) };
 
@@ -142,7 +143,7 @@ static const char *fault_of(const struct stat *info) {
     if (!is_ours(info)) return "it belongs to another user";
     if (others_write(info)) return "others can write it";
     if (info->st_size < 0 || (uint64_t)info->st_size > BERTH_CACHE_ENTRY_LIMIT_BYTES)
-        return "it is larger than any kernel";
+        return "it is larger than any entry";
     return NULL;
 }
 
@@ -207,6 +208,34 @@ berth_status berth_cache__store(const berth_cache *cache, berth_hash128 key, ber
     berth_hash128 hash = berth_hash128_of(data, size_bytes);
     berth_file_part parts[] = {{data, size_bytes}, {&hash, sizeof(hash)}};
     return berth_file_write_parts_at(cache->fd, name.text, 0600, parts, 2);
+}
+
+berth_status berth_toolchain_cache_find_program(const char *folder, berth_log log,
+                                                berth_hash128 key, berth_arena *arena,
+                                                const void **out_data, uint64_t *out_size_bytes) {
+    berth_cache cache;
+    bool found = false;
+    *out_data = NULL;
+    *out_size_bytes = 0;
+    if (!berth_file_exists(folder)) return BERTH_OK;
+    BERTH_TRY(berth_cache__open(folder, log, &cache));
+    berth_status status = berth_cache__load(&cache, key, BERTH_CACHE_PROGRAM, arena, out_data,
+                                            out_size_bytes, &found);
+    berth_cache__close(&cache);
+    return status;
+}
+
+berth_status berth_toolchain_cache_keep_program(const char *folder, berth_log log,
+                                                berth_hash128 key, const void *data,
+                                                size_t size_bytes, uint64_t limit_bytes) {
+    berth_cache cache;
+    if (size_bytes > BERTH_CACHE_ENTRY_LIMIT_BYTES - TRAILER_BYTES) return BERTH_OK;
+    BERTH_TRY(berth_cache__open(folder, log, &cache));
+    if (cache.fd < 0) return BERTH_OK;
+    berth_status status = berth_cache__store(&cache, key, BERTH_CACHE_PROGRAM, data, size_bytes);
+    if (!status) berth_cache__evict(&cache, limit_bytes);
+    berth_cache__close(&cache);
+    return status;
 }
 
 // ---- listing ------------------------------------------------------------------------------------

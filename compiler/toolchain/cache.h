@@ -1,6 +1,6 @@
 // The folder of compiled kernels behind toolchain.c (private to compiler/). One file per entry: an
-// object (<key>.o), a shared object (<key>.so) or what a compiler says of itself (<key>.version),
-// followed by the 16 bytes of its hash, so that a damaged entry is noticed and made anew. Several
+// object (<key>.o), a shared object (<key>.so), what a compiler says of itself (<key>.version) or a
+// program (<key>.program), followed by the 16 bytes of its hash, so that a damaged entry is noticed and made anew. Several
 // processes may use one folder.
 //
 // What is in an entry runs. So the folder must be this user's (or root's) and nobody else's to
@@ -27,6 +27,7 @@ typedef enum berth_cache_form {
     BERTH_CACHE_OBJECT,
     BERTH_CACHE_SHARED_OBJECT,
     BERTH_CACHE_VERSION,
+    BERTH_CACHE_PROGRAM,
 } berth_cache_form;
 
 // Makes the folder where needed. No cache, with a warning in the log, when it cannot be made or

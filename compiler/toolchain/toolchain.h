@@ -20,6 +20,7 @@
 #define BERTH_COMPILER_TOOLCHAIN_TOOLCHAIN_H_
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "target/target.h"
@@ -94,6 +95,20 @@ const char *berth_toolchain_needs(const berth_target *target, bool matrix_unit, 
 // Flags for a target, as one text ("-O3 -mavx2 ..."): part of the cache key, shown by reports.
 const char *berth_toolchain_flags(const berth_target *target, berth_arena *arena);
 
+// A program that is kept among the kernels, under their rules (cache.h says which): whoever has the key gives bytes that
+// are like code. find: *out_data is NULL where there is none that may be used; else in `arena`, aligned to 128 bytes.
+// keep: what is larger than an entry may be is not kept; the least recently used entries go (limit_bytes 0 = 1 GiB).
+// Thread-safe, also beside other processes. Errors: INVALID_ARGUMENT others can write the folder; IO; OUT_OF_MEMORY.
+BERTH_MUST_USE berth_status berth_toolchain_cache_find_program(const char *folder, berth_log log,
+                                                               berth_hash128 key,
+                                                               berth_arena *arena,
+                                                               const void **out_data,
+                                                               uint64_t *out_size_bytes);
+BERTH_MUST_USE berth_status berth_toolchain_cache_keep_program(const char *folder, berth_log log,
+                                                               berth_hash128 key, const void *data,
+                                                               size_t size_bytes,
+                                                               uint64_t limit_bytes);
+
 // The cache: entries and bytes, and removal of all entries. A folder that does not exist is empty.
 // Errors: IO, INVALID_ARGUMENT (others can write the folder).
 typedef struct berth_cache_stats {
@@ -104,7 +119,8 @@ BERTH_MUST_USE berth_status berth_toolchain_cache_stats(const char *folder,
                                                         berth_cache_stats *out_stats);
 typedef struct berth_cache_entry {
     const char *name;     // of the file
-    const char *what;     // "kernels of some functions", "all kernels of a program", "unfinished"
+    const char *what;     // "kernels of some functions", "all kernels of a program", "a program for
+                          // many shapes", "unfinished"
     const char *machine;  // of the ELF: "x86_64", "aarch64", "arm"; "" = none of these
     uint64_t size_bytes;
     int64_t used_s;     // when it was used last, since 1970

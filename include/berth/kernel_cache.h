@@ -20,7 +20,8 @@ typedef struct berth_kernel_cache berth_kernel_cache;
 // A file of it. Later versions may add members at the end.
 typedef struct berth_kernel_cache_entry {
     const char *name;     // of the file
-    const char *what;     // "kernels of some functions", "all kernels of a program", "unfinished"
+    const char *what;     // "kernels of some functions", "all kernels of a program", "a program for
+                          // many shapes", "unfinished"
     const char *machine;  // "x86_64", "aarch64", "arm"; "" = none of these
     uint64_t size_bytes;
     int64_t used_s;     // when it was used last, in seconds since 1970

@@ -50,7 +50,7 @@ static void run(berth_vm_session *session, int64_t rows) {
 static void run_general(const char *path, berth_model_options options, int round) {
     static const int64_t rows[] = {504, 328, 160, 72, 328, 504};
     berth_vm_session *session = NULL;
-    options.makes_general_program = true;
+    options.general_program = BERTH_GENERAL_MADE;
     check_ok(berth_vm_session_open(path, &options, 2, &session));
     for (int i = 0; i < 6; ++i) run(session, rows[i]);
     if (round % 2) {

@@ -1,5 +1,6 @@
 // A session that makes a program for many shapes once shapes change: which bounds it chooses, when the program serves,
 // and that its results are right.
+#include <dirent.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compiler/toolchain/toolchain.h"
 #include "tests/check.h"
 #include "toolkit/vm_bounds.h"
 #include "toolkit/vm_session.h"
@@ -25,7 +27,7 @@ static berth_vm_bounds choose(const shapes *seen, berth_arena *arena) {
     static const int64_t least[most_axes] = {0};
     const int64_t *rows[most_rows];
     for (uint32_t i = 0; i < seen->count; ++i) rows[i] = seen->rows[i];
-    const berth_vm_bounds_seen what = {rows, seen->count, seen->axes, least, seen->most, 128};
+    const berth_vm_bounds_seen what = {rows, seen->count, seen->axes, least, seen->most, 128, 1024};
     return berth_vm_bounds_choose(&what, arena);
 }
 
@@ -76,6 +78,13 @@ Test(vm_bounds, chosen_from_what_was_seen) {
          {{48, 216}, {48, 120}, {48, 145}}},
         // Powers of two would be too many, 61 to 180 are not.
         {{3, 2, {{1, 61}, {1, 180}, {1, 90}}, {0}}, 120, {1, 100}, {{1, 60}, {1, 181}, {2, 100}}},
+        // More than a few either way: from 32 to 1024, which are not too many.
+        {{3, 2, {{1, 61}, {1, 1000}, {1, 90}}, {0}}, 993, {1, 1024}, {{1, 31}, {1, 1025}, {2, 61}}},
+        // From one power to another were too many.
+        {{3, 2, {{1, 61}, {1, 1080}, {1, 90}}, {0}},
+         1020,
+         {1, 1080},
+         {{1, 60}, {1, 1081}, {2, 61}}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         berth_arena *arena = NULL;
@@ -93,7 +102,7 @@ Test(vm_bounds, chosen_from_what_was_seen) {
 }
 
 Test(vm_bounds, too_many_shapes) {
-    static const shapes seen = {3, 2, {{1, 61}, {1, 1000}, {1, 90}}, {0}};
+    static const shapes seen = {3, 2, {{1, 61}, {1, 2000}, {1, 90}}, {0}};
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     cr_expect_eq(choose(&seen, arena).shape_count, 0u);
@@ -113,20 +122,29 @@ static const char data_model[] = "module \"m\"\n"
                                  "  %n = non_zero(%x)\n  %t = transpose(%n) {perm = [1, 0]}\n  %y "
                                  "= exp(%x)\n  return %t, %y\n}\n";
 
-static berth_vm_session *open_session(const char *text, bool general) {
-    char path[] = "/tmp/berth-general-XXXXXX";
-    int file = mkstemp(path);
-    cr_assert_geq(file, 0);
-    cr_assert_eq(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
+static berth_vm_session *open_file(const char *path, const char *text,
+                                   const berth_compile_options *compile,
+                                   berth_general_program general) {
     const berth_model_options options = {
-        .target = "cpu",
-        .makes_general_program = general,
-        .compile = {.cache_folder = getenv("BERTH_CACHE_DIR"), .search_path = getenv("PATH")}};
+        .target = "cpu", .general_program = general, .compile = *compile};
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    cr_assert_eq(fclose(file), 0);
     berth_vm_session *session = NULL;
     assert_ok(berth_vm_session_open(path, &options, 1, &session));
     unlink(path);
     return session;
+}
+
+static berth_vm_session *open_session(const char *text) {
+    const berth_compile_options compile = {.cache_folder = getenv("BERTH_CACHE_DIR"),
+                                           .search_path = getenv("PATH")};
+    char path[] = "/tmp/berth-general-XXXXXX";
+    int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    close(file);
+    return open_file(path, text, &compile, BERTH_GENERAL_MADE);
 }
 
 static float number_at(int64_t i) {
@@ -186,7 +204,7 @@ static void expect_right(berth_vm_session *session, int64_t rows) {
 Test(vm_general, serves_shapes_that_did_not_come) {
     static const int64_t first[] = {12, 18, 30}, inside[] = {24, 36, 42, 48, 24};
     float got[most_numbers], before_it[18 * 24];
-    berth_vm_session *session = open_session(rows_model, true);
+    berth_vm_session *session = open_session(rows_model);
     for (int i = 0; i < 3; ++i) run_rows(session, first[i], got);
     run_rows(session, 18, before_it);
     berth_vm_session_wait(session);
@@ -210,7 +228,7 @@ Test(vm_general, serves_shapes_that_did_not_come) {
 Test(vm_general, bounds_grow) {
     static const int64_t first[] = {4, 6, 8, 20};
     float got[most_numbers];
-    berth_vm_session *session = open_session(rows_model, true);
+    berth_vm_session *session = open_session(rows_model);
     for (int i = 0; i < 4; ++i) {
         run_rows(session, first[i], got);
         berth_vm_session_wait(session);
@@ -239,11 +257,11 @@ static void expect_refused(berth_vm_session *session, const char *why) {
 }
 
 Test(vm_general, what_data_decides_is_compiled_for_each_shape) {
-    expect_refused(open_session(data_model, true), "non_zero");
+    expect_refused(open_session(data_model), "non_zero");
 }
 
 Test(vm_general, more_than_may_be_kept_is_given_up) {
-    berth_vm_session *session = open_session(rows_model, true);
+    berth_vm_session *session = open_session(rows_model);
     berth_vm_session_set_limits(session, 0, 1000);
     expect_refused(session, "more memory than is kept");
 }
@@ -251,7 +269,7 @@ Test(vm_general, more_than_may_be_kept_is_given_up) {
 // A session that is closed while its program is made waits for no more than a shape of it.
 Test(vm_general, closed_while_it_is_made) {
     float got[most_numbers];
-    berth_vm_session *session = open_session(rows_model, true);
+    berth_vm_session *session = open_session(rows_model);
     for (int64_t rows = 20; rows < 23; ++rows) run_rows(session, rows, got);
     berth_vm_session_close(session);
 }
@@ -259,7 +277,7 @@ Test(vm_general, closed_while_it_is_made) {
 static void *run_many(void *user) {
     const int64_t begin = *(const int64_t *)user;
     float got[most_numbers];
-    berth_vm_session *session = open_session(rows_model, true);
+    berth_vm_session *session = open_session(rows_model);
     for (int64_t rows = begin; rows < begin + 12; ++rows) run_rows(session, rows, got);
     berth_vm_session_wait(session);
     for (int64_t rows = begin + 11; rows >= begin; --rows) expect_right(session, rows);
@@ -274,4 +292,118 @@ Test(vm_general, sessions_of_one_model_on_several_threads) {
     for (int i = 0; i < 3; ++i)
         cr_assert_eq(pthread_create(&threads[i], NULL, run_many, &begins[i]), 0);
     for (int i = 0; i < 3; ++i) pthread_join(threads[i], NULL);
+}
+
+// ---- programs that are kept ---------------------------------------------------------------------
+
+// Sessions of one model with a folder of their own, one after another.
+typedef struct kept_case {
+    char folder[40], path[60], cache[60];
+    berth_compile_options compile;
+    berth_general_program general;
+} kept_case;
+
+static void open_case(kept_case *c) {
+    *c = (kept_case){.folder = "/tmp/berth-general-XXXXXX", .general = BERTH_GENERAL_MADE};
+    cr_assert_not_null(mkdtemp(c->folder));
+    snprintf(c->path, sizeof(c->path), "%s/model.txt", c->folder);
+    snprintf(c->cache, sizeof(c->cache), "%s/cache", c->folder);
+    c->compile = (berth_compile_options){.cache_folder = c->cache, .search_path = getenv("PATH")};
+}
+
+static void close_case(const kept_case *c) {
+    berth_cache_stats stats;
+    assert_ok(berth_toolchain_cache_clear(c->cache, &stats));
+    cr_expect_eq(rmdir(c->cache), 0);
+    cr_expect_eq(rmdir(c->folder), 0);
+}
+
+// Runs each number of rows, and waits for programs after the last.
+static berth_vm_report run_all(const kept_case *c, const char *text, const int64_t *rows,
+                               int count) {
+    float got[most_numbers];
+    berth_vm_session *session = open_file(c->path, text, &c->compile, c->general);
+    for (int i = 0; i < count; ++i) run_rows(session, rows[i], got);
+    berth_vm_session_wait(session);
+    run_rows(session, rows[count - 1], got);
+    const berth_vm_report report = report_of(session);
+    berth_vm_session_close(session);
+    return report;
+}
+
+static void expect_served(berth_vm_report report, uint64_t runs) {
+    cr_expect(report.general.was_kept);
+    cr_expect_eq(report.general.run_count, runs);
+    cr_expect_eq(report.compiled_count, 0u, "%u", report.compiled_count);
+}
+
+// Where the program is in its folder.
+static void program_path(const kept_case *c, char *path, size_t size_bytes) {
+    uint32_t found = 0;
+    DIR *folder = opendir(c->cache);
+    cr_assert_not_null(folder);
+    for (const struct dirent *at = readdir(folder); at; at = readdir(folder)) {
+        if (!strstr(at->d_name, ".program")) continue;
+        snprintf(path, size_bytes, "%s/%.60s", c->cache, at->d_name);
+        found++;
+    }
+    closedir(folder);
+    cr_assert_eq(found, 1u);
+}
+
+// What one session made for 12 to 48 rows in steps of 6 serves the next one from its first run on, with the right results.
+Test(vm_general, a_later_session_takes_the_program) {
+    static const int64_t first[] = {12, 18, 30}, inside[] = {24, 12, 48};
+    kept_case c;
+    open_case(&c);
+    run_all(&c, rows_model, first, 3);
+    expect_served(run_all(&c, rows_model, inside, 3), 4);
+    c.general = BERTH_GENERAL_TAKEN;
+    berth_vm_session *session = open_file(c.path, rows_model, &c.compile, c.general);
+    for (int64_t rows = 12; rows <= 48; rows += 6) expect_right(session, rows);
+    expect_served(report_of(session), 7);
+    berth_vm_session_close(session);
+    close_case(&c);
+}
+
+// A shape outside of it is compiled for itself; the wider program has all that was within before, and takes its place.
+Test(vm_general, a_kept_program_is_widened) {
+    static const int64_t first[] = {12, 18, 30}, outside[] = {60}, both[] = {60, 24, 12};
+    kept_case c;
+    open_case(&c);
+    run_all(&c, rows_model, first, 3);
+    const berth_vm_report report = run_all(&c, rows_model, outside, 1);
+    cr_expect_eq(report.compiled_count, 1u);
+    cr_expect_eq(report.general.program_count, 2u, "one that was kept, one that is wider");
+    expect_served(run_all(&c, rows_model, both, 3), 4);
+    close_case(&c);
+}
+
+// Of another model, of other options, or changed on the disk: none of them is taken.
+Test(vm_general, what_is_not_the_same_is_not_taken) {
+    static const int64_t rows[] = {12, 18, 30};
+    static const char other_model[] =
+        "module \"m\"\n"
+        "graph @main(%x: f32[N,24]) {\n  %y = exp(%x)\n  return %y\n}\n";
+    kept_case c;
+    char path[160];
+    open_case(&c);
+    run_all(&c, rows_model, rows, 3);
+    cr_expect_not(run_all(&c, other_model, rows, 1).general.was_kept);
+    c.compile.no_layouts = true;
+    cr_expect_not(run_all(&c, rows_model, rows, 1).general.was_kept);
+    c.compile.no_layouts = false;
+    c.general = BERTH_GENERAL_NONE;
+    cr_expect_not(run_all(&c, rows_model, rows, 1).general.was_kept);
+    c.general = BERTH_GENERAL_TAKEN;
+    program_path(&c, path, sizeof(path));
+    expect_served(run_all(&c, rows_model, rows, 1), 2);
+    FILE *file = fopen(path, "r+");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseek(file, 3000, SEEK_SET), 0);
+    fputs("another", file);
+    cr_assert_eq(fclose(file), 0);
+    cr_expect_not(run_all(&c, rows_model, rows, 1).general.was_kept);
+    cr_expect_neq(access(path, F_OK), 0, "what is damaged goes");
+    close_case(&c);
 }
