@@ -29,8 +29,7 @@ static void read_notes(search *s, const char *notes, size_t size_bytes, size_t a
         ElfW(Nhdr) note;
         memcpy(&note, notes + at, sizeof(note));
         const size_t name = at + sizeof(note);
-        const size_t description =
-            (name + note.n_namesz + alignment - 1) / alignment * alignment;
+        const size_t description = (name + note.n_namesz + alignment - 1) / alignment * alignment;
         const size_t end = (description + note.n_descsz + alignment - 1) / alignment * alignment;
         if (end > size_bytes) return;
         if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) &&

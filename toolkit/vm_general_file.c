@@ -75,8 +75,8 @@ static void add_options(key_job *job) {
                       (long long)o->time_budget_ns, o->max_instances,
                       (unsigned long long)o->slice_budget_bytes,
                       (unsigned long long)o->stated_limit_bytes);
-    const bool flags[] = {o->no_fusion,   o->no_layouts, o->no_winograd, o->no_slices,
-                          o->small_code, o->keep_source};
+    const bool flags[] = {o->no_fusion, o->no_layouts, o->no_winograd,
+                          o->no_slices, o->small_code, o->keep_source};
     for (size_t i = 0; i < sizeof(flags); ++i) berth_strbuf_addf(&job->text, "%d", flags[i]);
     job->is_whole &= !o->costs && !o->tuned && !o->reserve_bytes;
 }
@@ -136,8 +136,7 @@ static bool read_rows(file_job *job, const char *data, uint64_t size_bytes, uint
     if (begin + sizeof(*out) > size_bytes) return false;
     const uint64_t room = size_bytes - sizeof(*out) - begin;
     if (room % row_bytes || room / row_bytes != out->row_count || out->row_count < 2) return false;
-    const int64_t **rows =
-        berth_arena_new_array(job->arena, const int64_t *, out->row_count);
+    const int64_t **rows = berth_arena_new_array(job->arena, const int64_t *, out->row_count);
     for (uint32_t i = 0; i < out->row_count; ++i)
         rows[i] = berth_arena_copy(job->arena, data + begin + i * row_bytes, row_bytes);
     job->file->rows = rows;
@@ -157,8 +156,8 @@ static berth_status read_file(void *user) {
                                                  (berth_log){.write = NULL}, job->key, job->arena,
                                                  &data, &size_bytes));
     if (!data || !read_rows(job, data, size_bytes, axis_count, &end)) return BERTH_OK;
-    BERTH_TRY(berth_program_parse(job->arena, data, (size_t)end.program_bytes,
-                                  &job->file->program));
+    BERTH_TRY(
+        berth_program_parse(job->arena, data, (size_t)end.program_bytes, &job->file->program));
     job->file->size_bytes = size_bytes;
     return BERTH_OK;
 }

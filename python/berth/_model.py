@@ -87,6 +87,8 @@ class Model:
         self._variants = collections.OrderedDict()  # key -> _Variant, least recently used first
         self._max_shapes = max(1, _MOST_SHAPES if max_shapes is None else max_shapes)
         self._may_share = max_shapes is None and not (profile or devices or constants or fallbacks)
+        self._spare_dynamic = None  # loaded, and used once shapes share code
+        self._asked_for_kept = False
         self._settings = {"threads": threads, "profile": profile, "devices": devices, "message": message}
         self._fallbacks = tuple(fallbacks)
         self._source, self._folder = model, folder
@@ -298,11 +300,24 @@ class Model:
             if self._dynamic is not None:
                 return
             try:
-                self._dynamic = self._load_dynamic(several_sizes=True)
+                self._dynamic = self._spare_dynamic or self._load_dynamic(several_sizes=True)
             except BerthError as error:
                 if error.code != "UNSUPPORTED":
                     raise
                 self._may_share = False
+
+    def _take_kept(self):
+        """A program for many shapes that an earlier session kept: it serves the first run, too."""
+        with self._lock:
+            if self._asked_for_kept or self._dynamic is not None:
+                return
+            self._asked_for_kept = True
+            try:
+                self._spare_dynamic = self._load_dynamic(several_sizes=True)
+            except BerthError:
+                return  # what compiles for the shapes says why, if it cannot either
+            if self._spare_dynamic.has_kept_program():
+                self._dynamic = self._spare_dynamic
 
     def _variant_for(self, arrays, own=False):
         """`own`: a program for these shapes, where the model can have one."""
@@ -316,6 +331,8 @@ class Model:
         if variant:
             return variant
         own = own and self._may_share
+        if self._may_share and not own and not self._asked_for_kept:
+            self._take_kept()
         if self._may_share and not own and self._dynamic is None and len(self._variants) >= _OWN_SHAPES:
             self._share_code()
         if self._dynamic is not None and not own:

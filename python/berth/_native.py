@@ -68,6 +68,13 @@ class ProgramFacts(ctypes.Structure):
     _fields_ = [("kernel_count", c_uint32), ("step_count", c_uint32), ("constant_bytes", c_uint64), ("executor", c_char_p)]
 
 
+class DynamicReport(ctypes.Structure):
+    _fields_ = [("model", c_char_p), ("instructions", c_uint64), ("segment_runs", c_uint64), ("host_operations", c_uint64),
+                ("host_data_operations", c_uint64), ("compiled_count", c_uint32), ("kernel_count", c_uint32),
+                ("compile_ns", c_int64), ("exact_count", c_uint32), ("generic_count", c_uint32), ("reused_count", c_uint32),
+                ("general_shape_count", c_uint32), ("general_run_count", c_uint64), ("general_refusal", c_char_p)]
+
+
 class StepFacts(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("op", c_char_p), ("device", c_char_p), ("copied_bytes", c_uint64),
                 ("start_ns", c_int64), ("duration_ns", c_int64)]
@@ -193,6 +200,7 @@ COMPILER = {
     "berth_compiler_cancel": (None, [_P]),
     "berth_compiler_load_dynamic_file": (STATUS, [_P, c_char_p, c_uint32, _OUT]),
     "berth_compiler_load_dynamic_memory": (STATUS, [_P, c_char_p, c_size_t, c_char_p, c_uint32, _OUT]),
+    "berth_dynamic_get_report": (STATUS, [_P, POINTER(DynamicReport), c_size_t]),
     "berth_compiler_plan_file": (STATUS, [_P, c_char_p, _OUT]),
     "berth_compiler_plan_memory": (STATUS, [_P, c_char_p, c_size_t, c_char_p, _OUT]),
     "berth_plan_info_free": (None, [_P]),

@@ -416,6 +416,12 @@ class Dynamic:
         keys = run.berth_results_keys(results.pointer, index, item)
         return dict(zip(_arrays.view_of(keys.contents, results).tolist(), value.tolist())) if keys else value
 
+    def has_kept_program(self):
+        """Of a model that was just loaded: whether it has a program for many shapes that an earlier session kept (docs/vm.md)."""
+        report = _native.DynamicReport()
+        _native.compiler().berth_dynamic_get_report(self._handle.pointer, ctypes.byref(report), ctypes.sizeof(report))
+        return report.general_shape_count > 0
+
     def cancel(self):
         """Makes a run on another thread end with BerthError CANCELLED."""
         run.berth_dynamic_cancel(self._handle.pointer)

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 import weakref
 
@@ -229,9 +230,15 @@ class Models(unittest.TestCase):
             model(images[:batch])
             self.assertEqual(len(compiled), count, f"batch {batch}")
 
+    def own_cache(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(gc.collect)  # before that: models write into it as long as they live
+        return folder.name
+
     def test_many_shapes_share_code(self):
         images, _ = digits()
-        model = berth.load(DIGITS)
+        model = berth.load(DIGITS, cache_folder=self.own_cache())  # where no earlier session kept a program
         compiled = []
         make = model._compile
         model._compile = lambda *arguments: compiled.append(1) or make(*arguments)
@@ -242,6 +249,21 @@ class Models(unittest.TestCase):
         model(images[:6], timeout=60)  # a session can be interrupted anywhere
         self.assertEqual(len(compiled), 2)
         self.assertEqual(model.program((7, 1, 8, 8)).inputs[0].shape, (7, 1, 8, 8))
+
+    def test_a_later_model_takes_the_program_that_was_kept(self):
+        images, _ = digits()
+        folder = self.own_cache()
+        model = berth.load(DIGITS, cache_folder=folder)
+        for batch in (1, 2, 4, 8):  # one by itself, then three that share code
+            model(images[:batch])
+        end = time.monotonic() + 300
+        while time.monotonic() < end and not glob.glob(f"{folder}/*.program"):
+            time.sleep(0.1)
+        later = berth.load(DIGITS, cache_folder=folder)
+        later._compile = lambda *arguments: self.fail("nothing is to be compiled")
+        alone = berth.load(DIGITS, max_shapes=8, cache_folder=folder)
+        for batch in (6, 2):
+            np.testing.assert_allclose(later(images[:batch]), alone(images[:batch]), rtol=1e-5, atol=1e-6)
 
     def test_results_are_the_callers(self):
         images, _ = digits()
