@@ -337,9 +337,12 @@ static void add_words(const finder *f, word_list *words, const void *data, size_
     }
 }
 
-// The family of a group; false: there is none.
-static bool make_family(const finder *f, const group *g, berth_vm_family *out) {
+// The family of a group; false: there is none, and *out_place is the number that is no expression (UINT32_MAX: it is
+// not that).
+static bool make_family(const finder *f, const group *g, berth_vm_family *out,
+                        uint32_t *out_place) {
     uint32_t places[BERTH_FAMILY_VARIABLES];
+    *out_place = UINT32_MAX;
     berth_vm_variable variables[BERTH_FAMILY_VARIABLES];
     uint64_t value_count = 0;
     uint32_t count = choose_variables(f, g, places);
@@ -353,7 +356,10 @@ static bool make_family(const finder *f, const group *g, berth_vm_family *out) {
                    .known = berth_interner_create(f->arena),
                    .numbers = berth_arena_new_array(f->arena, int64_t, g->members.count)};
     for (uint32_t p = 0; p < f->scans[g->members.data[0]].places.count; ++p)
-        if (!fit_place(f, g, p, &fit)) return false;
+        if (!fit_place(f, g, p, &fit)) {
+            *out_place = p;
+            return false;
+        }
     bool all = value_count == g->members.count;
     const berth_vm_family_header header = {count, fit.fitter.quantities.count, fit.patches.count,
                                            !all};
@@ -407,16 +413,101 @@ static berth_status check_member(const finder *f, const berth_vm_family *family,
     return status;
 }
 
+static berth_status keep_family(finder *f, const group *g, berth_vm_family *family) {
+    berth_vec_push(f->arena, &f->kept, f->variants[g->members.data[0]]);
+    BERTH_TRY(berth_vm_family_read(family));
+    for (uint32_t m = 0; m < g->members.count; ++m)
+        BERTH_TRY(check_member(f, family, g->members.data[m]));
+    berth_vec_push(f->arena, &f->families, *family);
+    return BERTH_OK;
+}
+
+// ---- parts --------------------------------------------------------------------------------------
+
+// Parts of a group, by one of its variables: `parts` of them by what its steps leave over, or 0: below and above the
+// middle.
+typedef struct division {
+    uint32_t place, parts;
+} division;
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+static void divide(const finder *f, const group *g, const division *by, group *out) {
+    int64_t step = 0, least = INT64_MAX, most = INT64_MIN;
+    for (uint32_t m = 0; m < g->members.count; ++m) {
+        const int64_t value = number_at(f, g, m, by->place);
+        step = greatest_divisor(step, value - number_at(f, g, 0, by->place));
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+    }
+    for (uint32_t m = 0; m < g->members.count; ++m) {
+        const int64_t value = number_at(f, g, m, by->place);
+        const int64_t steps = step ? (value - least) / step : 0;
+        const int64_t part = by->parts ? steps % by->parts : value - least > (most - least) / 2;
+        berth_vec_push(f->arena, &out[part].members, g->members.data[m]);
+    }
+}
+
+// Of how many parts a number is an expression.
+static uint32_t count_fitted(const finder *f, const group *parts, uint32_t count, uint32_t place) {
+    uint32_t fitted = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        uint32_t places[BERTH_FAMILY_VARIABLES];
+        const group *g = &parts[i];
+        const uint32_t variables = g->members.count > 1 ? choose_variables(f, g, places) : 0;
+        if (variables == 0) continue;
+        fitting fit = {.fitter = {.arena = f->arena,
+                                  .variable_count = variables,
+                                  .member_count = g->members.count,
+                                  .values = values_of(f, g, places, variables)},
+                       .known = berth_interner_create(f->arena),
+                       .numbers = berth_arena_new_array(f->arena, int64_t, g->members.count)};
+        fitted += fit_place(f, g, place, &fit);
+    }
+    return fitted;
+}
+
+enum { most_parts = 8 };
+
+// The parts of which the number at `place` is an expression; else of two that have members. 0: there are none.
+static uint32_t choose_parts(const finder *f, const group *g, uint32_t place, group *out) {
+    static const uint32_t kinds[] = {2, 0, 4, most_parts};
+    uint32_t places[BERTH_FAMILY_VARIABLES], found = 0;
+    const uint32_t variables = choose_variables(f, g, places);
+    for (uint32_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); ++k)
+        for (uint32_t v = 0; v < variables; ++v) {
+            const division by = {places[v], kinds[k]};
+            const uint32_t count = kinds[k] ? kinds[k] : 2;
+            group parts[most_parts] = {0};
+            divide(f, g, &by, parts);
+            if (parts[0].members.count == g->members.count) continue;
+            const bool fits = count_fitted(f, parts, count, place) == count;
+            if (fits || found == 0) memcpy(out, parts, sizeof(parts));
+            if (fits || found == 0) found = count;
+            if (fits) return found;
+        }
+    return found;
+}
+
 static berth_status keep_group(finder *f, const group *g) {
     berth_vm_family family = {0};
-    bool is_one = g->members.count > 1 && make_family(f, g, &family);
-    for (uint32_t m = 0; m < (is_one ? 1 : g->members.count); ++m)
+    uint32_t place = UINT32_MAX;
+    group parts[most_parts];
+    if (g->members.count > 1 && make_family(f, g, &family, &place))
+        return keep_family(f, g, &family);
+    const uint32_t count =
+        place != UINT32_MAX && g->members.count > 2 ? choose_parts(f, g, place, parts) : 0;
+    for (uint32_t i = 0; i < count; ++i)
+        if (parts[i].members.count) BERTH_TRY(keep_group(f, &parts[i]));
+    for (uint32_t m = 0; count == 0 && m < g->members.count; ++m)
         berth_vec_push(f->arena, &f->kept, f->variants[g->members.data[m]]);
-    if (!is_one) return BERTH_OK;
-    BERTH_TRY(berth_vm_family_read(&family));
-    for (uint32_t m = 0; m < g->members.count; ++m)
-        BERTH_TRY(check_member(f, &family, g->members.data[m]));
-    berth_vec_push(f->arena, &f->families, family);
     return BERTH_OK;
 }
 

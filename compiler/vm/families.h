@@ -37,10 +37,16 @@ typedef struct berth_fitter {
     uint32_t member_count;
     const int64_t *values;  // [member * BERTH_FAMILY_VARIABLES + variable]
     BERTH_VEC(berth_vm_quantity) quantities;
+    BERTH_VEC(struct berth_fitter_known {
+        uint32_t quantity;
+        const int64_t *values;  // as above, of this one
+    })
+    known;  // that were fitted, the first of them
 } berth_fitter;
 
 // The quantity that is numbers[m] for every member m; UINT32_MAX: no expression of the forms that are tried
-// is. These are sums of products of variables, with one quotient of one of them. Inside berth_arena_try.
+// is. These are sums of products of variables, with one quotient of one of them; and a number that was fitted before, with a
+// quotient of it (so that what is left of a quotient's tiles is one, too). Inside berth_arena_try.
 uint32_t berth_fitter_fit(berth_fitter *fitter, const int64_t *numbers);
 
 #endif  // BERTH_COMPILER_VM_FAMILIES_H_

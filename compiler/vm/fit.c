@@ -4,7 +4,7 @@
 
 #include "compiler/vm/families.h"
 
-enum { most_terms = 24, most_rows = 96, most_power = 2, most_degree = 3 };
+enum { most_terms = 24, most_rows = 96, most_power = 2, most_degree = 3, most_known = 48 };
 
 // A product of powers of variables and of the quotient.
 typedef struct term {
@@ -152,12 +152,15 @@ static bool try_quotient(const berth_fitter *f, const quotient *q, const int64_t
     return try_form(f, form, numbers);
 }
 
-// Quotients of one product by factor / by in lowest terms.
-static bool try_quotients(const berth_fitter *f, const term *of, const int64_t *numbers,
-                          expression *out) {
+enum { all_factors = 16 };
+
+// Quotients of one product by factor / by in lowest terms; `factor_count` of the factors.
+static bool try_quotients(const berth_fitter *f, const term *of, uint32_t factor_count,
+                          const int64_t *numbers, expression *out) {
     static const int64_t divisors[] = {8, 16, 4, 2, 6, 7, 14, 3, 32, 64, 5, 10, 12, 128, 256};
-    static const int64_t factors[] = {1, 2, 3, 4, 8, 16, 12, 6, 32, 64, 5, 7, 49, 25, 9, 128};
-    for (uint32_t k = 0; k < sizeof(factors) / sizeof(factors[0]); ++k)
+    static const int64_t factors[all_factors] = {1,  2,  3, 4, 8,  16, 12, 6,
+                                                 32, 64, 5, 7, 49, 25, 9,  128};
+    for (uint32_t k = 0; k < factor_count; ++k)
         for (uint32_t d = 0; d < sizeof(divisors) / sizeof(divisors[0]); ++d) {
             if (greatest_divisor(factors[k], divisors[d]) > 1) continue;
             quotient q = {*of, factors[k], 0, divisors[d]};
@@ -177,7 +180,7 @@ static bool find_form(const berth_fitter *f, const int64_t *numbers, expression 
     expression products = {.count = 0};
     add_products(f, &products, 2);
     for (uint32_t p = 1; p < products.count; ++p)
-        if (try_quotients(f, &products.terms[p], numbers, out)) return true;
+        if (try_quotients(f, &products.terms[p], all_factors, numbers, out)) return true;
     return false;
 }
 
@@ -196,19 +199,21 @@ static uint32_t multiply(berth_fitter *f, uint32_t a, uint32_t b) {
     return a == UINT32_MAX ? b : quantity(f, BERTH_QUANTITY_PRODUCT, a, b, 0);
 }
 
-static uint32_t emit_product(berth_fitter *f, const term *t) {
+// `base`: what stands in the variable's place; UINT32_MAX: the variables themselves.
+static uint32_t emit_product(berth_fitter *f, uint32_t base, const term *t) {
     uint32_t made = UINT32_MAX;
     for (uint32_t i = 0; i < f->variable_count; ++i)
         for (uint32_t k = 0; k < t->power[i]; ++k)
-            made = multiply(f, made, quantity(f, BERTH_QUANTITY_VARIABLE, i, 0, 0));
+            made = multiply(
+                f, made, base != UINT32_MAX ? base : quantity(f, BERTH_QUANTITY_VARIABLE, i, 0, 0));
     return made;
 }
 
-static uint32_t emit_term(berth_fitter *f, const expression *form, uint32_t t) {
-    uint32_t made = emit_product(f, &form->terms[t]);
+static uint32_t emit_term(berth_fitter *f, uint32_t base, const expression *form, uint32_t t) {
+    uint32_t made = emit_product(f, base, &form->terms[t]);
     if (form->terms[t].quotient) {
         const quotient *q = &form->quotient;
-        uint32_t of = emit_product(f, &q->of);
+        uint32_t of = emit_product(f, base, &q->of);
         if (q->factor != 1)
             of = multiply(f, of, quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, q->factor));
         if (q->add)
@@ -221,14 +226,44 @@ static uint32_t emit_term(berth_fitter *f, const expression *form, uint32_t t) {
     return multiply(f, made, quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, form->factors[t]));
 }
 
-uint32_t berth_fitter_fit(berth_fitter *f, const int64_t *numbers) {
-    expression form;
+static uint32_t emit(berth_fitter *f, uint32_t base, const expression *form) {
     uint32_t made = UINT32_MAX;
-    if (!find_form(f, numbers, &form)) return UINT32_MAX;
-    for (uint32_t t = 0; t < form.count; ++t) {
-        if (form.factors[t] == 0) continue;
-        uint32_t of_term = emit_term(f, &form, t);
+    for (uint32_t t = 0; t < form->count; ++t) {
+        if (form->factors[t] == 0) continue;
+        uint32_t of_term = emit_term(f, base, form, t);
         made = made == UINT32_MAX ? of_term : quantity(f, BERTH_QUANTITY_SUM, made, of_term, 0);
     }
     return made == UINT32_MAX ? quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, 0) : made;
+}
+
+// As an expression of a number that was fitted before.
+static uint32_t fit_known(berth_fitter *f, const int64_t *numbers) {
+    static const term itself = {.power = {1}};
+    for (uint32_t k = 0; k < f->known.count; ++k) {
+        expression form;
+        const berth_fitter of = {.variable_count = 1,
+                                 .member_count = f->member_count,
+                                 .values = f->known.data[k].values};
+        if (try_quotients(&of, &itself, 1, numbers, &form))
+            return emit(f, f->known.data[k].quantity, &form);
+    }
+    return UINT32_MAX;
+}
+
+static void note_known(berth_fitter *f, uint32_t made, const int64_t *numbers) {
+    if (f->known.count >= most_known) return;
+    int64_t *values =
+        berth_arena_new_array(f->arena, int64_t, (size_t)f->member_count * BERTH_FAMILY_VARIABLES);
+    for (uint32_t m = 0; m < f->member_count; ++m)
+        values[(size_t)m * BERTH_FAMILY_VARIABLES] = numbers[m];
+    const struct berth_fitter_known known = {made, values};
+    berth_vec_push(f->arena, &f->known, known);
+}
+
+uint32_t berth_fitter_fit(berth_fitter *f, const int64_t *numbers) {
+    expression form;
+    const uint32_t made =
+        find_form(f, numbers, &form) ? emit(f, UINT32_MAX, &form) : fit_known(f, numbers);
+    if (made != UINT32_MAX) note_known(f, made, numbers);
+    return made;
 }

@@ -1,0 +1,140 @@
+// Programs that differ in numbers only: which numbers are expressions, and how those are divided that are none.
+#include <string.h>
+
+#include "compiler/vm/families.h"
+#include "tests/check.h"
+
+enum { first = 9, most_count = 72 };
+
+// What an operation on one integer gives.
+static int64_t product(int64_t v) {
+    return 3 * v + 5;
+}
+// What tiles of 8 leave over of every fourth: two quotients.
+static int64_t rest_of_tiles(int64_t v) {
+    return (v + 3) / 4 % 8;
+}
+static int64_t odd_and_even(int64_t v) {
+    return v % 2 ? v * v : 7 * v + 1;
+}
+static int64_t no_less_than(int64_t v) {
+    return v < 40 ? 64 : 2 * v - 7;
+}
+static int64_t four_kinds(int64_t v) {
+    return v * (v % 4 + 1) + v % 4 * v % 4 * v;
+}
+static int64_t anything(int64_t v) {
+    return v * v * v % 257 * (v % 13);
+}
+
+typedef struct case_of {
+    int64_t (*of)(int64_t v);
+    uint32_t count, most_variants;
+} case_of;
+
+// Results for each value of one integer, as variants of code for it.
+static berth_vm_variant *variants_of(const case_of *c, berth_arena *arena) {
+    berth_vm_variant *variants = berth_arena_new_array(arena, berth_vm_variant, c->count);
+    for (uint32_t i = 0; i < c->count; ++i) {
+        const int64_t one = 1, v = first + (int64_t)(c->count - 1 - i);
+        berth_tensor *tensors = berth_arena_new_array(arena, berth_tensor, 2);
+        for (int k = 0; k < 2; ++k)
+            tensors[k] = berth_tensor_create(arena, BERTH_DTYPE_I64, 1, &one);
+        berth_tensor_set_i64(&tensors[0], 0, v);
+        berth_tensor_set_i64(&tensors[1], 0, c->of(v));
+        variants[i] = (berth_vm_variant){.inputs = &tensors[0], .results = &tensors[1]};
+    }
+    return variants;
+}
+
+// What the families and variants that were found give for a value.
+static int64_t result_for(const berth_vm_program *code, const berth_vm_families *found, int64_t v,
+                          berth_arena *arena) {
+    const int64_t one = 1;
+    const berth_vm_body body = {code, found->variants, found->variant_count, found->families,
+                                found->family_count};
+    berth_tensor input = berth_tensor_create(arena, BERTH_DTYPE_I64, 1, &one);
+    berth_tensor_set_i64(&input, 0, v);
+    for (uint32_t i = 0; i < found->family_count; ++i) {
+        int64_t values[BERTH_FAMILY_VARIABLES];
+        berth_vm_variant made;
+        if (!berth_vm_family_holds(&found->families[i], &input, values)) continue;
+        assert_ok(berth_vm_family_member(&body, &found->families[i], values, arena, &made));
+        return berth_tensor_get_i64(&made.results[0], 0);
+    }
+    for (uint32_t i = 0; i < found->variant_count; ++i)
+        if (berth_tensor_get_i64(&found->variants[i].inputs[0], 0) == v)
+            return berth_tensor_get_i64(&found->variants[i].results[0], 0);
+    cr_expect(false, "nothing is for %ld", (long)v);
+    return -1;
+}
+
+typedef struct find_job {
+    const case_of *c;
+    berth_arena *arena;
+} find_job;
+
+static berth_status expect_found(void *user) {
+    const find_job *job = user;
+    static const berth_vm_piece piece = {
+        .name = "n", .op = "o", .input_count = 1, .output_count = 1};
+    const berth_vm_program code = {.name = "p", .segments = &piece, .segment_count = 1};
+    const berth_vm_variant *variants = variants_of(job->c, job->arena);
+    berth_vm_families found;
+    BERTH_TRY(berth_vm_families_find(job->arena, &code, variants, job->c->count, &found));
+    cr_expect_leq(found.variant_count, job->c->most_variants, "%u", found.variant_count);
+    for (int64_t v = first; v < first + job->c->count; ++v)
+        cr_expect_eq(result_for(&code, &found, v, job->arena), job->c->of(v), "of %ld", (long)v);
+    return BERTH_OK;
+}
+
+Test(families, numbers_that_are_no_expression_divide_what_they_are_of) {
+    static const case_of cases[] = {
+        {product, 40, 1},      {odd_and_even, 40, 2},
+        {no_less_than, 62, 2},  // from 9 to 70: 40 is the middle
+        {four_kinds, 40, 4},   {anything, 20, 20},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        find_job job = {&cases[i], NULL};
+        assert_ok(berth_arena_create(berth_allocator_system(), &job.arena));
+        assert_ok(berth_arena_try(job.arena, expect_found, &job));
+        berth_arena_destroy(job.arena);
+    }
+}
+
+static int64_t value_of(const berth_fitter *f, uint32_t quantity, int64_t v) {
+    const berth_vm_quantity *q = &f->quantities.data[quantity];
+    switch (q->kind) {
+    case BERTH_QUANTITY_VARIABLE: return v;
+    case BERTH_QUANTITY_NUMBER: return q->number;
+    case BERTH_QUANTITY_SUM: return value_of(f, q->a, v) + value_of(f, q->b, v);
+    case BERTH_QUANTITY_PRODUCT: return value_of(f, q->a, v) * value_of(f, q->b, v);
+    default: return value_of(f, q->a, v) / q->number;
+    }
+}
+
+static berth_status expect_rest(void *user) {
+    berth_arena *arena = user;
+    int64_t values[most_count * BERTH_FAMILY_VARIABLES] = {0}, every[most_count], rest[most_count];
+    for (int m = 0; m < most_count; ++m) {
+        const int64_t v = values[m * BERTH_FAMILY_VARIABLES] = first + m;
+        every[m] = (v + 3) / 4;
+        rest[m] = rest_of_tiles(v);
+    }
+    berth_fitter f = {
+        .arena = arena, .variable_count = 1, .member_count = most_count, .values = values};
+    cr_expect_eq(berth_fitter_fit(&f, rest), UINT32_MAX, "two quotients at once");
+    cr_expect_neq(berth_fitter_fit(&f, every), UINT32_MAX);
+    const uint32_t made = berth_fitter_fit(&f, rest);
+    cr_assert_neq(made, UINT32_MAX, "a quotient of what is known");
+    for (int64_t v = first; v < first + most_count; ++v)
+        cr_expect_eq(value_of(&f, made, v), rest_of_tiles(v));
+    return BERTH_OK;
+}
+
+Test(families, what_is_left_of_a_quotient_is_an_expression_of_it) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_try(arena, expect_rest, arena));
+    berth_arena_destroy(arena);
+}
