@@ -210,7 +210,7 @@ static void print_stmt(berth_c_printer *p, berth_stmt id, private_bytes *bytes) 
     case BERTH_STMT_BARRIER:
         if (p->copies_async) {
             int pending = berth_tfn_pending_of(&node);
-            p->language->before_barrier(p, pending < 0 ? 0 : pending);
+            p->language->before_barrier(p, pending < 0 ? 0 : pending, berth_tfn_products_of(&node));
         }
         if (p->language->barrier)
             berth_c_line(p, "%s", p->language->barrier);

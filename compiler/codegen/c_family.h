@@ -76,7 +76,7 @@ typedef struct berth_c_language {
     bool needs_alignment;  // they look at access_alignment
     const char *barrier;   // statement text; NULL = unsupported
     // (optional) Prints what is in front of it where the nest has `pending` barriers (ir/tensor/copies.h).
-    void (*before_barrier)(berth_c_printer *p, int pending);
+    void (*before_barrier)(berth_c_printer *p, int pending, int products);
     // (optional) Prints what is behind it.
     void (*after_barrier)(berth_c_printer *p);
     uint32_t

@@ -132,8 +132,11 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
     if (loop->loop_kind < BERTH_LOOP_GROUP_X) {
         // What is indexed by an unrolled loop stays in registers.
         if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1) berth_c_line(p, "#pragma unroll");
-        // nvcc unrolls what it can whole, and keeps all that it loads in registers.
-        if (loop->loop_kind == BERTH_LOOP_SERIAL && extent > MOST_WHOLE_LOOP)
+        // nvcc unrolls what it can whole, and keeps all that it loads in registers. Where products go on from step to step they
+        // hold most of these, and addresses of several steps would not fit beside them.
+        bool is_step = berth_tfn_has_products(p->fn, loop->body);
+        if (is_step) berth_c_line(p, "#pragma unroll 1");
+        if (loop->loop_kind == BERTH_LOOP_SERIAL && extent > MOST_WHOLE_LOOP && !is_step)
             berth_c_line(p, "#pragma unroll %d", SOME_OF_LOOP);
         return false;
     }
@@ -271,8 +274,8 @@ static bool copy_async(berth_c_printer *p, berth_stmt id) {
     return true;
 }
 
-static void wait_for_copies(berth_c_printer *p, int pending) {
-    berth_cuda_groups_before_barrier(p);
+static void wait_for_copies(berth_c_printer *p, int pending, int products) {
+    berth_cuda_groups_before_barrier(p, products);
     berth_c_line(p, "berth_copies_wait<%d>();", pending);
     berth_cuda_bulk_wait(p, pending);
     if (p->is_swizzled) berth_c_line(p, "berth_units_see();");

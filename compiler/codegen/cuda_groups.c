@@ -37,9 +37,9 @@ static const char helpers[] =
     "#ifndef BERTH_EMULATED\n"
     "BERTH_FN void berth_keep(float &x) { asm volatile(\"\" : \"+f\"(x) :: \"memory\"); }\n"
     "BERTH_FN void berth_keep(int32_t &x) { asm volatile(\"\" : \"+r\"(x) :: \"memory\"); }\n"
-    "template <typename T, int N, int COUNT> BERTH_FN void berth_units_wait(berth_vec<T, N> (&sums)[COUNT]) {\n"
-    "    asm volatile(\"wgmma.commit_group.sync.aligned;\\n\\twgmma.wait_group.sync.aligned 0;\" ::: \"memory\");\n"
-    "    _Pragma(\"unroll\") for (int v = 0; v < COUNT; ++v)\n"
+    "template <int LEFT, typename T, int N, int COUNT> BERTH_FN void berth_units_wait(berth_vec<T, N> (&sums)[COUNT]) {\n"
+    "    asm volatile(\"wgmma.commit_group.sync.aligned;\\n\\twgmma.wait_group.sync.aligned %0;\" :: \"n\"(LEFT) : \"memory\");\n"
+    "    if (LEFT == 0) _Pragma(\"unroll\") for (int v = 0; v < COUNT; ++v)\n"
     "        BERTH_LANES(N) berth_keep(sums[v].at[i]); }\n"
     "template <typename T, int N, int COUNT> BERTH_FN void berth_units_begin(berth_vec<T, N> (&sums)[COUNT]) {\n"
     "    _Pragma(\"unroll\") for (int v = 0; v < COUNT; ++v)\n"
@@ -176,8 +176,8 @@ static const char *sums_of(berth_c_printer *p, berth_stmt id) {
     return is_product ? berth_c_buffer_name(p, node.buf) : NULL;
 }
 
-void berth_cuda_groups_before_barrier(berth_c_printer *p) {
-    if (p->is_swizzled) berth_c_line(p, "berth_units_wait(%s);", sums_of(p, p->nest));
+void berth_cuda_groups_before_barrier(berth_c_printer *p, int products) {
+    if (p->is_swizzled) berth_c_line(p, "berth_units_wait<%d>(%s);", products, sums_of(p, p->nest));
 }
 
 void berth_cuda_groups_after_barrier(berth_c_printer *p) {

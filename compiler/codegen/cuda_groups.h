@@ -20,7 +20,7 @@ void berth_cuda_groups_open(berth_c_printer *p);
 bool berth_cuda_groups_reads(const berth_c_printer *p, berth_buf buf);
 
 const char *berth_cuda_groups_place(berth_c_printer *p, berth_buf buf, const char *offset);
-void berth_cuda_groups_before_barrier(berth_c_printer *p);
+void berth_cuda_groups_before_barrier(berth_c_printer *p, int products);
 void berth_cuda_groups_after_barrier(berth_c_printer *p);
 
 // Text of a load as a descriptor; `warp`: the loop over the 32 work-items of a warp. NULL: its elements are not

@@ -159,7 +159,8 @@ static berth_stmt copy_stmt(copier *c, berth_stmt id) {
     case BERTH_STMT_ALLOC: return berth_tfn_alloc(c->to, copy_buf(c, node.buf));
     case BERTH_STMT_BARRIER:
         if (berth_tfn_pending_of(&node) < 0) return berth_tfn_barrier(c->to);
-        return berth_tfn_barrier_pending(c->to, berth_tfn_pending_of(&node));
+        return berth_tfn_barrier_pending(c->to, berth_tfn_pending_of(&node),
+                                         berth_tfn_products_of(&node));
     case BERTH_STMT_CALL: return copy_call(c, &node);
     }
     return 0;

@@ -225,18 +225,30 @@ void berth_local__stage(berth_local_plan *p, berth_expr step, berth_expr slot) {
 
 // ---- steps --------------------------------------------------------------------------------------
 
-static void emit_barrier(berth_local_plan *p, const berth_local_steps *s) {
-    int64_t pending = s->stages > 2 ? s->stages - 2 : 0;
-    berth_local__emit(p, s->copies ? berth_tfn_barrier_pending(p->fn, pending)
+enum {
+    least_for_products = 4
+};  // tiles in turns: two that come, one that is computed with, one of the step before
+
+static bool keeps_products(const berth_local_steps *s) {
+    return s->copies && s->update_first && s->stages >= least_for_products;
+}
+
+static int64_t steps_ahead(const berth_local_steps *s) {
+    return s->stages - (keeps_products(s) ? 2 : 1);
+}
+
+static void emit_barrier(berth_local_plan *p, const berth_local_steps *s, int64_t products) {
+    int64_t ahead = steps_ahead(s), pending = ahead > 1 ? ahead - 1 : 0;
+    berth_local__emit(p, s->copies ? berth_tfn_barrier_pending(p->fn, pending, products)
                                    : berth_tfn_barrier(p->fn));
 }
 
 void berth_local__steps(berth_local_plan *p, const berth_local_steps *s) {
     berth_tfn *fn = p->fn;
-    int64_t ahead = s->stages - 1;
+    int64_t ahead = steps_ahead(s);
     for (int64_t i = 0; i < ahead; ++i) {
         s->stage(s->user, berth_tfn_index(fn, i), berth_tfn_index(fn, i));
-        if (s->copies || i + 1 == ahead) emit_barrier(p, s);
+        if (s->copies || i + 1 == ahead) emit_barrier(p, s, 0);
     }
     berth_var step = berth_tfn_var(fn, "step");
     berth_expr at = berth_local__ref(p, step), stages = berth_tfn_index(fn, s->stages);
@@ -250,11 +262,12 @@ void berth_local__steps(berth_local_plan *p, const berth_local_steps *s) {
         berth_stmt staged = berth_local__take(p, behind);
         berth_local__emit(p, berth_tfn_if(fn, berth_local__less(p, next, s->count), staged, 0));
     } else {
-        emit_barrier(p, s);
+        emit_barrier(p, s, 0);
     }
     if (!update_first) s->update(s->user, berth_tfn_binary(fn, BERTH_BINARY_MOD, at, stages));
-    emit_barrier(p, s);
+    emit_barrier(p, s, keeps_products(s));
     berth_stmt body = berth_local__take(p, first);
     berth_local__emit(
         p, berth_tfn_for(fn, step, berth_tfn_index(fn, s->count), BERTH_LOOP_SERIAL, body));
+    if (keeps_products(s)) berth_local__emit(p, berth_tfn_barrier_pending(fn, 0, 0));
 }

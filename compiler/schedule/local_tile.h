@@ -74,7 +74,8 @@ void berth_local__stage(berth_local_plan *p, berth_expr step, berth_expr slot);
 // Steps of a sum with `stages` tiles in turns, which are staged `stages` - 1 steps ahead (one: in front
 // of what is computed with it): emits the loop. The callbacks emit; `update` computes with a tile.
 //   copies    copies go on by themselves: barriers leave those pending that are not needed yet
-//   update_first  what is computed goes on by itself, too: the next tile is staged behind it, of several
+//   update_first  what is computed goes on by itself, too: the next tile is staged behind it, of several. Of four tiles and
+//             more, one is for what goes on beyond the barrier: staged `stages` - 2 steps ahead
 typedef struct berth_local_steps {
     int64_t count;
     int64_t stages;

@@ -145,14 +145,16 @@ static int64_t wanted_stages(const berth_matrix_plan *m, const berth_local_tile_
                              int64_t bytes) {
     int64_t stages = (limits->local_memory_bytes - sums_bytes(m)) / bytes;
     int64_t items = BERTH_MATRIX_WARP * m->warp_rows * m->warp_columns;
+    int64_t wanted =
+        limits->copy_stages + (m->piece && limits->copy_stages > 0);  // one of products
     int64_t groups = limits->unit_registers / (registers_of(m) * items);
     if (groups < 1) groups = 1;
-    while (stages < limits->copy_stages && (stages + 1) * bytes <= limits->most_memory_bytes &&
+    while (stages < wanted && (stages + 1) * bytes <= limits->most_memory_bytes &&
            groups *
                    ((stages + 1) * bytes + limits->unit_memory_bytes - limits->most_memory_bytes) <=
                limits->unit_memory_bytes)
         ++stages;
-    return stages < limits->copy_stages ? stages : limits->copy_stages;
+    return stages < wanted ? stages : wanted;
 }
 
 static bool choose_stages(berth_matrix_plan *m, const berth_local_tile_limits *limits) {

@@ -173,8 +173,8 @@ static const char *stmt_call(tfn_emitter *t, berth_stmt id) {
     case BERTH_STMT_ALLOC: return berth_arena_printf(arena, "berth_tfn_alloc(fn, %u)", node->buf);
     case BERTH_STMT_BARRIER:
         if (berth_tfn_pending_of(node) < 0) return "berth_tfn_barrier(fn)";
-        return berth_arena_printf(arena, "berth_tfn_barrier_pending(fn, %d)",
-                                  berth_tfn_pending_of(node));
+        return berth_arena_printf(arena, "berth_tfn_barrier_pending(fn, %d, %d)",
+                                  berth_tfn_pending_of(node), berth_tfn_products_of(node));
     case BERTH_STMT_CALL: return function_call(t, node);
     default: return "0";
     }

@@ -126,6 +126,8 @@ static void put_stmt(tfn_writer *t, json_t *parent, const char *key, berth_stmt 
                 node->index_count);
     if (node->kind == BERTH_STMT_BARRIER && berth_tfn_pending_of(node) >= 0)
         berth_json_put_int(t->w, object, "pending", berth_tfn_pending_of(node));
+    if (node->kind == BERTH_STMT_BARRIER && berth_tfn_products_of(node) > 0)
+        berth_json_put_int(t->w, object, "products", berth_tfn_products_of(node));
     if (node->kind == BERTH_STMT_CALL) {
         berth_json_put_function(t->w, object, "callee", node->callee);
         put_regions(t, object, node);
@@ -389,10 +391,13 @@ static berth_status read_call(tfn_reader *t, const json_t *object, berth_stmt_no
 }
 
 static berth_status read_barrier(tfn_reader *t, const json_t *object, berth_stmt_node *node) {
-    int64_t pending = -1;
+    int64_t pending = -1, products = 0;
     BERTH_TRY(
         berth_json_get_int(t->r, object, "pending", true, 0, BERTH_TFN_MOST_PENDING, &pending));
-    node->count = (uint32_t)(pending + 1);
+    if (pending >= 0)
+        BERTH_TRY(berth_json_get_int(t->r, object, "products", true, 0, BERTH_TFN_MOST_PRODUCTS,
+                                     &products));
+    node->count = berth_tfn_barrier_count(pending, products);
     return BERTH_OK;
 }
 

@@ -6,6 +6,11 @@
 //   barrier pending 1    the same, but copies begun since the last barrier (`pending 2`: since the
 //                        last but one) need not be there yet. `pending 0`: all are there
 //
+//   barrier pending 1 products 1
+//                        what instructions of several warps were given to multiply since the last barrier may go on, too:
+//                        their operands are still read, and their sums are not there. A barrier without `products`
+//                        waits for all of them
+//
 // A vector of more than 16 bytes, whose lanes lie beside each other in both places, is one copy as a whole where all
 // work-items of the group store the same to the same place: the device makes it once (cp.async.bulk).
 //
@@ -17,15 +22,24 @@
 
 #include "ir/tensor/function.h"
 
-enum { BERTH_TFN_MOST_PENDING = 7 };
+enum { BERTH_TFN_MOST_PENDING = 7, BERTH_TFN_MOST_PRODUCTS = 1 };
+enum { BERTH_TFN_PRODUCTS_UNIT = 16 };  // of `count` of a barrier, beside pending + 1
 
-// pending: 0 .. BERTH_TFN_MOST_PENDING
-berth_stmt berth_tfn_barrier_pending(berth_tfn *fn, int64_t pending);
+// pending: 0 .. BERTH_TFN_MOST_PENDING; products: 0 .. BERTH_TFN_MOST_PRODUCTS
+berth_stmt berth_tfn_barrier_pending(berth_tfn *fn, int64_t pending, int64_t products);
+static inline uint32_t berth_tfn_barrier_count(int64_t pending, int64_t products) {
+    return (uint32_t)(pending + 1 + BERTH_TFN_PRODUCTS_UNIT * products);
+}
 // -1: a barrier alone.
 static inline int berth_tfn_pending_of(const berth_stmt_node *barrier) {
-    return (int)barrier->count - 1;
+    return (int)(barrier->count % BERTH_TFN_PRODUCTS_UNIT) - 1;
+}
+static inline int berth_tfn_products_of(const berth_stmt_node *barrier) {
+    return (int)(barrier->count / BERTH_TFN_PRODUCTS_UNIT);
 }
 // Whether a statement has such barriers.
 bool berth_tfn_has_pending(const berth_tfn *fn, berth_stmt id);
+// The same of barriers that leave products.
+bool berth_tfn_has_products(const berth_tfn *fn, berth_stmt id);
 
 #endif  // BERTH_IR_TENSOR_COPIES_H_

@@ -317,6 +317,8 @@ static berth_status check_stmt(checker *c, berth_stmt id) {
     case BERTH_STMT_BARRIER:
         if (berth_tfn_pending_of(node) > BERTH_TFN_MOST_PENDING)
             return problem(c, "a barrier with more than %d pending", BERTH_TFN_MOST_PENDING);
+        if (berth_tfn_products_of(node) > BERTH_TFN_MOST_PRODUCTS)
+            return problem(c, "a barrier with more than %d products", BERTH_TFN_MOST_PRODUCTS);
         break;
     case BERTH_STMT_CALL: BERTH_TRY(check_call(c, node)); break;
     default: return problem(c, "a statement of no kind");

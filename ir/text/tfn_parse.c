@@ -207,17 +207,22 @@ static berth_status parse_shared(berth_tfn_parser *t) {
     return BERTH_OK;
 }
 
+static berth_status parse_stretches(berth_tfn_parser *t, int most, int64_t *out) {
+    berth_token number = t->p->token;
+    BERTH_TRY(berth_text_parse_int(t->p, out));
+    if (*out >= 0 && *out <= most) return BERTH_OK;
+    return berth_text_error(t->p, &number, "expected 0 to %d stretches between barriers", most);
+}
+
 static berth_status parse_barrier(berth_tfn_parser *t, berth_stmt *out) {
     berth_stmt_node node = {.kind = BERTH_STMT_BARRIER};
+    int64_t pending = -1, products = 0;
     if (berth_text_accept(t->p, "pending")) {
-        berth_token number = t->p->token;
-        int64_t pending = 0;
-        BERTH_TRY(berth_text_parse_int(t->p, &pending));
-        if (pending < 0 || pending > BERTH_TFN_MOST_PENDING)
-            return berth_text_error(t->p, &number, "expected 0 to %d stretches between barriers",
-                                    BERTH_TFN_MOST_PENDING);
-        node.count = (uint32_t)pending + 1;
+        BERTH_TRY(parse_stretches(t, BERTH_TFN_MOST_PENDING, &pending));
+        if (berth_text_accept(t->p, "products"))
+            BERTH_TRY(parse_stretches(t, BERTH_TFN_MOST_PRODUCTS, &products));
     }
+    node.count = berth_tfn_barrier_count(pending, products);
     *out = add_stmt(t, node);
     return BERTH_OK;
 }

@@ -431,6 +431,8 @@ static void print_stmt(tfn_printer *t, berth_stmt id) {
         berth_doc_text(t->p->doc, "barrier");
         if (berth_tfn_pending_of(node) >= 0)
             berth_doc_textf(t->p->doc, " pending %d", berth_tfn_pending_of(node));
+        if (berth_tfn_products_of(node) > 0)
+            berth_doc_textf(t->p->doc, " products %d", berth_tfn_products_of(node));
         break;
     case BERTH_STMT_CALL: print_call_stmt(t, node); break;
     default: break;

@@ -100,6 +100,16 @@ cuda_images cuda_images_of_panels(void) {
     return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
 }
 
+cuda_images cuda_images_of_long_sums(void) {
+    static const char *const products[] = {
+        "matmul | f16[128,384] f16[384,256] |",
+        "matmul | bf16[120,270] bf16[270,200] |",
+        "matmul | f16[128,456] f16[456,256]{Ab8a} |",
+        "matmul_integer | u8[100,512] i8[512,256] |",
+    };
+    return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
+}
+
 static berth_status print_image(const berth_target *target, int first, berth_arena *arena,
                                 cuda_images *images) {
     berth_codegen_unit units[CASES_PER_IMAGE];

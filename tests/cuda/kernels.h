@@ -30,6 +30,8 @@ cuda_images cuda_images_of_copies(void);
 cuda_images cuda_images_of_wide(void);
 // Products for sm_90a whose weights lie in panels, which are copied as a whole (compiler/codegen/cuda_bulk.h).
 cuda_images cuda_images_of_panels(void);
+// Products for sm_90a of four steps and more, whose products go on from one step to the next.
+cuda_images cuda_images_of_long_sums(void);
 // Prints the cases, scheduled for the target, in the arena.
 berth_status cuda_images_print(const berth_target *target, berth_arena *arena, cuda_images *images);
 // The prefix of the entries of a case.

@@ -72,6 +72,10 @@ static void compile_panels(const berth_target *target) {
     compile_for_groups(target, cuda_images_of_panels());
 }
 
+static void compile_long_sums(const berth_target *target) {
+    compile_for_groups(target, cuda_images_of_long_sums());
+}
+
 // The test is skipped where NVRTC is not installed.
 static void load_nvrtc(void) {
     // Where the toolkit's folder is not known to the loader.
@@ -97,6 +101,7 @@ Test(cuda_nvrtc, warpgroups_compile, .timeout = 600) {
     with_target("cuda -arch=sm_90a -compute_units=1", compile_warpgroups);
     with_target("cuda -arch=sm_90a -compute_units=64", compile_warpgroups);
     with_target("cuda -arch=sm_90a -compute_units=1", compile_panels);
+    with_target("cuda -arch=sm_90a -compute_units=1", compile_long_sums);
     with_target("cuda -arch=sm_90a -compute_units=64", compile_panels);
     berth_dynlib_abandon(nvrtc.library);
 }

@@ -366,6 +366,19 @@ Test(cuda_operators, panels, .timeout = 600) {
     with_driver("cuda -arch=sm_90a -compute_units=64", run_panels);  // some sums in parts
 }
 
+static void run_in_flight(const berth_target *target) {
+    cuda_images images = cuda_images_of_long_sums();
+    for (int i = 0; i < images.case_count; ++i)
+        cr_expect(prints(images.cases[i], target, "barrier pending 1 products 1"), "%s",
+                  images.cases[i]);
+    run_images(target, images);
+}
+
+// Of four tiles in turns, one is read by the products of the step before: the emulation fails where it is overwritten.
+Test(cuda_operators, products_in_flight, .timeout = 600) {
+    with_driver("cuda -arch=sm_90a -compute_units=1 -local_memory_bytes=232448", run_in_flight);
+}
+
 // The first case in a process of its own, with other text in place of each `from`, which is as long: the emulation
 // stops it.
 static void expect_stop(const berth_target *target, const char *from, const char *to) {

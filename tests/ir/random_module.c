@@ -327,7 +327,8 @@ static berth_func_id tensor_function(maker *m) {
     berth_expr sum = berth_tfn_load(fn, acc, &zero, 1);
     if (lanes > 1) sum = berth_tfn_reduce_add(fn, sum);
     berth_stmt barrier =
-        below(m, 2) ? berth_tfn_barrier(fn) : berth_tfn_barrier_pending(fn, (int64_t)below(m, 8));
+        below(m, 2) ? berth_tfn_barrier(fn)
+                    : berth_tfn_barrier_pending(fn, (int64_t)below(m, 8), (int64_t)below(m, 2));
     berth_stmt inner[5] = {berth_tfn_let(fn, let, value), berth_tfn_alloc(fn, acc),
                            berth_tfn_store(fn, acc, &zero, 1, vector),
                            berth_tfn_store(fn, work, at, 2, sum), barrier};

@@ -70,6 +70,7 @@ static inline berth_emulated_tile berth_emulated_tile_of(uint64_t bits, int size
 struct berth_emulated_read {
     berth_emulated_tile tile;
     int lines, terms;
+    int group;  // of those that were committed
     uint64_t hash;
 
     uint64_t now() const {
@@ -83,12 +84,12 @@ struct berth_emulated_read {
 };
 enum { berth_emulated_most_reads = 256 };
 static thread_local berth_emulated_read berth_reads[8][berth_emulated_most_reads];  // by warpgroup
-static thread_local int berth_read_count[8];
+static thread_local int berth_read_count[8], berth_group_count[8];
 
 static inline void berth_emulated_reads(berth_emulated_tile tile, int lines, int terms) {
     const int group = berth_emulated_thread() / 128;
     if (berth_read_count[group] == berth_emulated_most_reads) __builtin_trap();
-    berth_emulated_read read = {tile, lines, terms, 0};
+    berth_emulated_read read = {tile, lines, terms, berth_group_count[group], 0};
     read.hash = read.now();
     berth_reads[group][berth_read_count[group]++] = read;
     // As the units read: 8 lines (across: 8 terms) of 16 bytes at once.
@@ -103,16 +104,21 @@ static inline void berth_emulated_reads(berth_emulated_tile tile, int lines, int
         }
 }
 
-template <typename T, int N, int COUNT>
+// wgmma.commit_group and wgmma.wait_group LEFT: all groups but the last LEFT are done.
+template <int LEFT, typename T, int N, int COUNT>
 static inline void berth_units_wait(berth_vec<T, N> (&sums)[COUNT]) {
     const int thread = berth_emulated_thread(), group = thread / 128;
+    int kept = 0;
     (void)sums;
     berth_orders[thread].given = false;
     if (thread % 128) return;
-    for (int i = 0; i < berth_read_count[group]; ++i)
-        if (berth_reads[group][i].now() != berth_reads[group][i].hash)
-            __builtin_trap();  // overwritten while read
-    berth_read_count[group] = 0;
+    berth_group_count[group]++;
+    for (int i = 0; i < berth_read_count[group]; ++i) {
+        const berth_emulated_read read = berth_reads[group][i];
+        if (read.now() != read.hash) __builtin_trap();  // overwritten while read
+        if (read.group >= berth_group_count[group] - LEFT) berth_reads[group][kept++] = read;
+    }
+    berth_read_count[group] = kept;
 }
 template <typename T, int N, int COUNT>
 static inline void berth_units_begin(berth_vec<T, N> (&sums)[COUNT]) {
