@@ -39,13 +39,13 @@ typedef struct berth_fitter {
     BERTH_VEC(berth_vm_quantity) quantities;
     BERTH_VEC(struct berth_fitter_known {
         uint32_t quantity;
-        const int64_t *values;  // as above, of this one
+        const int64_t *values;  // as above, of this one and the first variable
     })
     known;  // that were fitted, the first of them
 } berth_fitter;
 
 // The quantity that is numbers[m] for every member m; UINT32_MAX: no expression of the forms that are tried
-// is. These are sums of products of variables, with one quotient of one of them; and a number that was fitted before, with a
+// is. These are sums of products of variables, with one quotient of one of them; lines of one of them, rounded down; and a number that was fitted before, with a
 // quotient of it (so that what is left of a quotient's tiles is one, too). Inside berth_arena_try.
 uint32_t berth_fitter_fit(berth_fitter *fitter, const int64_t *numbers);
 

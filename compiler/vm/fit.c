@@ -4,7 +4,7 @@
 
 #include "compiler/vm/families.h"
 
-enum { most_terms = 24, most_rows = 96, most_power = 2, most_degree = 3, most_known = 48 };
+enum { most_terms = 24, most_rows = 96, most_power = 2, most_degree = 3, most_known = 256 };
 
 // A product of powers of variables and of the quotient.
 typedef struct term {
@@ -199,21 +199,22 @@ static uint32_t multiply(berth_fitter *f, uint32_t a, uint32_t b) {
     return a == UINT32_MAX ? b : quantity(f, BERTH_QUANTITY_PRODUCT, a, b, 0);
 }
 
-// `base`: what stands in the variable's place; UINT32_MAX: the variables themselves.
-static uint32_t emit_product(berth_fitter *f, uint32_t base, const term *t) {
+// `bases`: what stands in the variables' places; NULL: the variables themselves.
+static uint32_t emit_product(berth_fitter *f, const uint32_t *bases, const term *t) {
     uint32_t made = UINT32_MAX;
-    for (uint32_t i = 0; i < f->variable_count; ++i)
+    for (uint32_t i = 0; i < BERTH_FAMILY_VARIABLES; ++i)
         for (uint32_t k = 0; k < t->power[i]; ++k)
-            made = multiply(
-                f, made, base != UINT32_MAX ? base : quantity(f, BERTH_QUANTITY_VARIABLE, i, 0, 0));
+            made =
+                multiply(f, made, bases ? bases[i] : quantity(f, BERTH_QUANTITY_VARIABLE, i, 0, 0));
     return made;
 }
 
-static uint32_t emit_term(berth_fitter *f, uint32_t base, const expression *form, uint32_t t) {
-    uint32_t made = emit_product(f, base, &form->terms[t]);
+static uint32_t emit_term(berth_fitter *f, const uint32_t *bases, const expression *form,
+                          uint32_t t) {
+    uint32_t made = emit_product(f, bases, &form->terms[t]);
     if (form->terms[t].quotient) {
         const quotient *q = &form->quotient;
-        uint32_t of = emit_product(f, base, &q->of);
+        uint32_t of = emit_product(f, bases, &q->of);
         if (q->factor != 1)
             of = multiply(f, of, quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, q->factor));
         if (q->add)
@@ -226,26 +227,118 @@ static uint32_t emit_term(berth_fitter *f, uint32_t base, const expression *form
     return multiply(f, made, quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, form->factors[t]));
 }
 
-static uint32_t emit(berth_fitter *f, uint32_t base, const expression *form) {
+static uint32_t emit(berth_fitter *f, const uint32_t *bases, const expression *form) {
     uint32_t made = UINT32_MAX;
     for (uint32_t t = 0; t < form->count; ++t) {
         if (form->factors[t] == 0) continue;
-        uint32_t of_term = emit_term(f, base, form, t);
+        uint32_t of_term = emit_term(f, bases, form, t);
         made = made == UINT32_MAX ? of_term : quantity(f, BERTH_QUANTITY_SUM, made, of_term, 0);
     }
     return made == UINT32_MAX ? quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, 0) : made;
 }
 
-// As an expression of a number that was fitted before.
+// ---- lines --------------------------------------------------------------------------------------
+
+// base + scale * ((rise * x + add) / run): a straight line, rounded down.
+typedef struct line {
+    int64_t base, scale, rise, add, run;
+} line;
+
+// Which `add` makes the line that of all members, if one does: each bounds it from both sides.
+static bool find_add(const berth_fitter *f, const int64_t *xs, const int64_t *numbers, line *l) {
+    int64_t low = INT64_MIN, high = INT64_MAX, least = INT64_MAX;
+    for (uint32_t m = 0; m < f->member_count; ++m) {
+        const int64_t x = xs[(size_t)m * BERTH_FAMILY_VARIABLES];
+        const int64_t number = (numbers[m] - l->base) / l->scale;
+        int64_t whole, risen, above;
+        if (__builtin_mul_overflow(number, l->run, &whole) ||
+            __builtin_mul_overflow(l->rise, x, &risen) ||
+            __builtin_sub_overflow(whole, risen, &above) || above > INT64_MAX - l->run)
+            return false;
+        low = above > low ? above : low;
+        high = above + l->run - 1 < high ? above + l->run - 1 : high;
+        least = risen < least ? risen : least;
+    }
+    l->add = low;
+    return low <= high && low >= -least;
+}
+
+static int64_t step_of(const int64_t *numbers, uint32_t count, uint32_t stride) {
+    int64_t step = 0;
+    for (uint32_t m = 1; m < count; ++m)
+        step = greatest_divisor(step, numbers[(size_t)m * stride] - numbers[0]);
+    return step < 0 ? -step : step;
+}
+
+// The line with the least run through numbers over xs, the first variable: rounded lines have one slope for many
+// steps, so its rise is that between the ends, rounded either way.
+static bool find_line(const berth_fitter *f, const int64_t *xs, const int64_t *numbers, line *out) {
+    enum { most_runs = 64 };
+    uint32_t low = 0, high = 0;
+    const int64_t scale = step_of(numbers, f->member_count, 1);
+    const int64_t step = step_of(xs, f->member_count, BERTH_FAMILY_VARIABLES);
+    for (uint32_t m = 0; m < f->member_count; ++m) {
+        const int64_t x = xs[(size_t)m * BERTH_FAMILY_VARIABLES];
+        low = x < xs[(size_t)low * BERTH_FAMILY_VARIABLES] ? m : low;
+        high = x > xs[(size_t)high * BERTH_FAMILY_VARIABLES] ? m : high;
+    }
+    if (scale == 0 || step == 0 || step > 1 << 20) return false;
+    const int64_t width =
+        xs[(size_t)high * BERTH_FAMILY_VARIABLES] - xs[(size_t)low * BERTH_FAMILY_VARIABLES];
+    const long double slope =
+        ((long double)numbers[high] - (long double)numbers[low]) / (long double)(scale * width);
+    for (int64_t runs = 1; runs <= most_runs; ++runs) {
+        *out = (line){numbers[low] % scale, scale, 0, 0, runs * step};
+        const long double rise = roundl(slope * (long double)out->run);
+        for (int more = -1; more <= 1; ++more) {
+            if (!(rise + more > 0) || rise > 1e9L) continue;
+            out->rise = (int64_t)rise + more;
+            if (find_add(f, xs, numbers, out)) return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t emit_number(berth_fitter *f, int64_t number) {
+    return quantity(f, BERTH_QUANTITY_NUMBER, 0, 0, number);
+}
+
+static uint32_t emit_line(berth_fitter *f, uint32_t x, const line *l) {
+    uint32_t made = l->rise == 1 ? x : multiply(f, x, emit_number(f, l->rise));
+    if (l->add) made = quantity(f, BERTH_QUANTITY_SUM, made, emit_number(f, l->add), 0);
+    made = quantity(f, BERTH_QUANTITY_QUOTIENT, made, 0, l->run);
+    if (l->scale != 1) made = multiply(f, made, emit_number(f, l->scale));
+    return l->base ? quantity(f, BERTH_QUANTITY_SUM, made, emit_number(f, l->base), 0) : made;
+}
+
+// A line of one variable, or of a number that was fitted before.
+static uint32_t fit_line(berth_fitter *f, const int64_t *numbers) {
+    line found;
+    for (uint32_t i = 0; i < f->variable_count; ++i)
+        if (find_line(f, &f->values[i], numbers, &found))
+            return emit_line(f, quantity(f, BERTH_QUANTITY_VARIABLE, i, 0, 0), &found);
+    for (uint32_t k = 0; k < f->known.count; ++k)
+        if (find_line(f, f->known.data[k].values, numbers, &found))
+            return emit_line(f, f->known.data[k].quantity, &found);
+    return UINT32_MAX;
+}
+
+// As an expression of a number that was fitted before, and of it and the variable.
 static uint32_t fit_known(berth_fitter *f, const int64_t *numbers) {
     static const term itself = {.power = {1}};
     for (uint32_t k = 0; k < f->known.count; ++k) {
-        expression form;
-        const berth_fitter of = {.variable_count = 1,
-                                 .member_count = f->member_count,
-                                 .values = f->known.data[k].values};
-        if (try_quotients(&of, &itself, 1, numbers, &form))
-            return emit(f, f->known.data[k].quantity, &form);
+        expression form = {.count = 0};
+        berth_fitter of = {.variable_count = 1,
+                           .member_count = f->member_count,
+                           .values = f->known.data[k].values};
+        const uint32_t bases[2] = {f->known.data[k].quantity,
+                                   quantity(f, BERTH_QUANTITY_VARIABLE, 0, 0, 0)};
+        if (try_quotients(&of, &itself, 1, numbers, &form)) return emit(f, bases, &form);
+        if (f->variable_count != 1) continue;
+        of.variable_count = 2;
+        form = (expression){.count = 0};
+        add_products(&of, &form, 2);
+        if (try_form(&of, &form, numbers)) return emit(f, bases, &form);
     }
     return UINT32_MAX;
 }
@@ -255,15 +348,18 @@ static void note_known(berth_fitter *f, uint32_t made, const int64_t *numbers) {
     int64_t *values =
         berth_arena_new_array(f->arena, int64_t, (size_t)f->member_count * BERTH_FAMILY_VARIABLES);
     for (uint32_t m = 0; m < f->member_count; ++m)
-        values[(size_t)m * BERTH_FAMILY_VARIABLES] = numbers[m];
+        memcpy(&values[(size_t)m * BERTH_FAMILY_VARIABLES],
+               (const int64_t[]){numbers[m], f->values[(size_t)m * BERTH_FAMILY_VARIABLES]},
+               2 * sizeof(int64_t));
     const struct berth_fitter_known known = {made, values};
     berth_vec_push(f->arena, &f->known, known);
 }
 
 uint32_t berth_fitter_fit(berth_fitter *f, const int64_t *numbers) {
     expression form;
-    const uint32_t made =
-        find_form(f, numbers, &form) ? emit(f, UINT32_MAX, &form) : fit_known(f, numbers);
+    uint32_t made = find_form(f, numbers, &form) ? emit(f, NULL, &form) : UINT32_MAX;
+    if (made == UINT32_MAX) made = fit_line(f, numbers);
+    if (made == UINT32_MAX) made = fit_known(f, numbers);
     if (made != UINT32_MAX) note_known(f, made, numbers);
     return made;
 }
