@@ -7,7 +7,7 @@
 // whose w - w_zero leaves the range of i8 take w - 128, and the rest off with the sums of x's rows.
 // Activations lie in blocks of channels, weights [outputs / lanes][inputs / block][window][block /
 // depth][lanes][depth], where one instruction adds `depth` products in each of `lanes` outputs. The
-// channels of an input with a few are padded to a whole dot product. Convolutions of each channel
+// channels of an input that fill no block lie together, padded to whole dot products. Convolutions of each channel
 // by itself add `depth` neighbours of a row in each lane, weights [channels / lanes][window][width
 // / depth][lanes][depth], or, without such an instruction, multiply a channel to a lane. What has
 // no form here goes through f32 (layout_integer.c).
@@ -19,7 +19,6 @@
 
 #define BLOCK BERTH_LAYOUT_BLOCK
 #define WIDE BERTH_LAYOUT_WIDE_BLOCK
-#define FEW_CHANNELS 4  // that are padded to this many
 
 typedef struct dot {
     berth_op op;
@@ -31,7 +30,8 @@ typedef struct dot {
     int64_t lanes;  // outputs of an instruction
     int64_t depth;
     int64_t channels;  // of the input, with those that pad it
-    int64_t block;     // of the input
+    int64_t block;     // of the input; all channels where they fill no block
+    bool last;         // channels are the input's last dimension in memory
     bool depthwise;    // a channel to a lane; depth 1: products one by one
     int64_t width;     // of the window, with what pads it to whole dot products
 } dot;
@@ -99,14 +99,15 @@ static bool choose_intrinsic(const berth_layout_pass *p, berth_op_id id, int64_t
     return found;
 }
 
-// Block of the input: as it is, or as the channels fill it.
+// Block of the input: as it is, or as the channels fill it, or all of them, padded to whole dot products.
 static bool choose_input(const berth_layout_pass *p, berth_op_id id, dot *d) {
     int64_t now = berth_layout__block(p, d->op.inputs[0]);
     d->channels = d->x.dims[1];
     d->block = now && d->channels % now == 0 ? now : berth_layout__block_for(p, id, d->channels);
     if (d->channels % BLOCK == 0) return true;
-    d->block = d->channels = FEW_CHANNELS;
-    return d->x.dims[1] <= FEW_CHANNELS && !now;
+    d->last = true;
+    d->block = d->channels = (d->channels + d->depth - 1) / d->depth * d->depth;
+    return !now;
 }
 
 // Neighbours of a row in one instruction, where the target has it for these blocks.
@@ -175,10 +176,10 @@ berth_value_id berth_layout__constant(berth_layout_pass *p, berth_op_id id,
     return value;
 }
 
-// "aBcd16b", or "acdb" for the few channels of one dot product.
+// "aBcd16b", or "acdb" for channels that fill no block.
 static berth_str_id input_layout(berth_layout_pass *p, const dot *d) {
     char tag[BERTH_MAX_RANK + 8] = "a";
-    if (d->block != FEW_CHANNELS) return berth_layout__blocked(p, d->x.rank, d->block);
+    if (!d->last) return berth_layout__blocked(p, d->x.rank, d->block);
     for (int i = 2; i < d->x.rank; ++i) tag[i - 1] = (char)('a' + i);
     tag[d->x.rank - 1] = 'b';
     return berth_module_intern(p->module, tag);
@@ -218,7 +219,7 @@ static berth_value_id padded(berth_layout_pass *p, berth_op_id id, const dot *d,
                              const berth_window *w) {
     berth_str_id layout = input_layout(p, d);
     berth_value_id x = d->op.inputs[0];
-    if (d->block != FEW_CHANNELS) x = berth_layout__convert(p, x, layout, id, id);
+    if (!d->last) x = berth_layout__convert(p, x, layout, id, id);
     return berth_layout__padded_with_zero(p, id, x, &d->x_zero, w,
                                           d->depthwise ? 0 : d->channels - d->x.dims[1], layout);
 }
@@ -308,7 +309,9 @@ berth_status berth_layout__conv_dot(berth_layout_pass *p, berth_op_id id, bool *
     BERTH_TRY(berth_window_resolve(p->module, &d.op, d.x.dims, d.x.rank, d.w->dims + 2, &w));
     d.width = w.kernel[w.spatial - 1];
     if (w.group > 1 && !choose_depthwise(p, id, &w, &d)) return BERTH_OK;
-    if (w.group == 1 && (!choose_intrinsic(p, id, d.w->dims[0], &d) || !choose_input(p, id, &d)))
+    int64_t outputs = d.w->dims[0];
+    if (outputs % BLOCK) outputs = outputs > BLOCK ? WIDE : BLOCK;  // the last ones are padded
+    if (w.group == 1 && (!choose_intrinsic(p, id, outputs, &d) || !choose_input(p, id, &d)))
         return BERTH_OK;
     int64_t *sums = berth_arena_new_array(p->scratch, int64_t, d.w->dims[0] + 1);
     if (!berth_layout__shift_weights(p, d.w, d.w_zero, d.channels, d.width, &weights, sums))

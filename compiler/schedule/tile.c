@@ -272,10 +272,43 @@ static int64_t emit_pieces(epilogue *e, int64_t valid) {
     return at;
 }
 
+// The epilogue for one element, the accumulator of which lies in column `c` of the spilled tile.
+static berth_stmt scalar_stores(epilogue *e, berth_expr c, berth_expr column, berth_expr lane) {
+    berth_tfn *fn = e->t->fn;
+    berth_stmt stores[8];
+    e->s.at = spilled_at(e, c);
+    for (int i = 0; i < e->t->reduction.epilogue_count; ++i) {
+        berth_stmt store = epilogue_store(e, i, column, lane);
+        const berth_stmt_node node = fn->stmts.data[store];
+        berth_expr indices[BERTH_MAX_RANK];
+        memcpy(indices, berth_tfn_store_indices(fn, store), node.index_count * sizeof(berth_expr));
+        berth_expr value = berth_replace_loads(fn, node.value, load_spilled, &e->s);
+        stores[i] = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
+    }
+    return berth_tfn_seq(fn, stores, (uint32_t)e->t->reduction.epilogue_count);
+}
+
+// Column by column, of which each lies together: what C compilers make vectors of.
+static berth_stmt whole_columns(epilogue *e) {
+    tiler *t = e->t;
+    berth_tfn *fn = t->fn;
+    berth_var column = berth_tfn_var(fn, "column"), lane = berth_tfn_var(fn, "lane");
+    berth_expr column_ref = berth_tfn_var_ref(fn, column), lane_ref = berth_tfn_var_ref(fn, lane);
+    berth_expr c =
+        berth_tfn_binary(fn, BERTH_BINARY_MUL, column_ref, berth_tfn_index(fn, t->lanes));
+    c = berth_tfn_binary(fn, BERTH_BINARY_ADD, c, lane_ref);
+    berth_stmt body = scalar_stores(e, c, column_ref, lane_ref);
+    body = berth_tfn_for(fn, lane, berth_tfn_index(fn, t->lanes), BERTH_LOOP_SIMD, body);
+    return berth_tfn_for(fn, column, berth_tfn_index(fn, t->column.extent), BERTH_LOOP_SERIAL,
+                         body);
+}
+
 // The epilogue one by one, for the columns [from, valid).
 static berth_stmt scalar_columns(epilogue *e, int64_t from, int64_t valid) {
     tiler *t = e->t;
     berth_tfn *fn = t->fn;
+    if (from == 0 && t->lanes > 1 && t->has_column && valid == t->column.extent * t->lanes)
+        return whole_columns(e);
     berth_var var = berth_tfn_var(fn, "c");
     berth_expr c = berth_tfn_var_ref(fn, var);
     if (from) c = berth_tfn_binary(fn, BERTH_BINARY_ADD, c, berth_tfn_index(fn, from));
@@ -284,17 +317,7 @@ static berth_stmt scalar_columns(epilogue *e, int64_t from, int64_t valid) {
     berth_expr lane = t->has_column || t->lanes > 1
                           ? berth_tfn_binary(fn, BERTH_BINARY_MOD, c, lanes)
                           : berth_tfn_index(fn, 0);
-    berth_stmt stores[8];
-    e->s.at = spilled_at(e, c);
-    for (int i = 0; i < t->reduction.epilogue_count; ++i) {
-        berth_stmt store = epilogue_store(e, i, column, lane);
-        const berth_stmt_node node = fn->stmts.data[store];
-        berth_expr indices[BERTH_MAX_RANK];
-        memcpy(indices, berth_tfn_store_indices(fn, store), node.index_count * sizeof(berth_expr));
-        berth_expr value = berth_replace_loads(fn, node.value, load_spilled, &e->s);
-        stores[i] = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
-    }
-    berth_stmt body = berth_tfn_seq(fn, stores, (uint32_t)t->reduction.epilogue_count);
+    berth_stmt body = scalar_stores(e, c, column, lane);
     return berth_tfn_for(fn, var, berth_tfn_index(fn, valid - from), BERTH_LOOP_SIMD, body);
 }
 

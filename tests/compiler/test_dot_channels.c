@@ -1,0 +1,47 @@
+// Integer convolutions of channels that fill no block are dot products, too: the layout pass pads the inputs to whole
+// dot products and the outputs to whole vectors. (tests/toolkit/operators.def has what they compute.)
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "compiler/compile.h"
+#include "ir/text.h"
+#include "tests/check.h"
+
+static const char target_text[] =
+    "cpu -arch=x86_64 -vector_bits=512 -features=avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni";
+
+static const char *scheduled(berth_arena *arena, int channels, int outputs) {
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_addf(&text,
+                      "module \"m\"\n"
+                      "graph @main(%%x: u8[1,%d,7,6]) {\n"
+                      "  %%w = constant() {value = i8[%d,%d,3,3] (1",
+                      channels, outputs, channels);
+    for (int i = 1; i < channels * outputs * 9; ++i)
+        berth_strbuf_addf(&text, ", %d", i % 255 - 127);
+    berth_strbuf_addf(&text, ")}\n  %%z = constant() {value = u8[] (7)}\n"
+                             "  %%y = conv_integer(%%x, %%w, %%z) {pads = [1, 1, 1, 1]}\n"
+                             "  return %%y\n}\n");
+    berth_module *module = NULL;
+    berth_multi_target *target = NULL;
+    berth_compile_result result;
+    assert_ok(berth_module_parse(arena, text.data, text.length, "test", &module));
+    assert_ok(berth_target_parse(arena, target_text, NULL, &target));
+    berth_compile_options options = {.target = target, .stop_after = "schedule", .verify = true};
+    assert_ok(berth_compile(module, &options, &result));
+    berth_strbuf printed = berth_strbuf_make(arena);
+    berth_module_print(module, &printed);
+    return printed.data;
+}
+
+Test(dot_channels, any_number_of_channels_is_multiplied_by_dot_products) {
+    static const int cases[][2] = {{32, 48}, {19, 27}, {33, 16}, {16, 9}, {3, 5}, {6, 40}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        berth_arena *arena = NULL;
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        const char *text = scheduled(arena, cases[i][0], cases[i][1]);
+        cr_expect(strstr(text, "intrinsic=dot_u8i8_x"), "%d to %d channels", cases[i][0],
+                  cases[i][1]);
+        berth_arena_destroy(arena);
+    }
+}
