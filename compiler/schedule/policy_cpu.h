@@ -95,6 +95,10 @@ berth_stmt berth_cpu__each_innermost(berth_cpu__innermost *walk, berth_stmt nest
 
 // before the innermost loop where it does not change them. policy_cpu_places.c
 berth_stmt berth_cpu__places_once(berth_tfn *fn, berth_stmt nest);
+// Scheduled loops that copy elements at places that data gives, with these places computed before the copies, into a
+// table. policy_cpu_place_tables.c
+berth_stmt berth_cpu__tables_of_places(berth_tfn *fn, berth_stmt nest,
+                                       const berth_cpu_facts *facts);
 // Scheduled loops over stores, with the choices by data that the innermost loop does not change made once
 // before it. policy_cpu_ask.c
 berth_stmt berth_cpu__ask_once(berth_tfn *fn, berth_stmt nest);

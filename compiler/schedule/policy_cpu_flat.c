@@ -500,5 +500,7 @@ berth_stmt berth_cpu__flat_loops(berth_tfn *fn, const berth_nest *plain,
     berth_nest nest = *plain;
     split_periods(fn, &nest, facts);
     berth_stmt loops = flat(fn, &nest, facts);
-    return loops ? berth_cpu__ask_once(fn, berth_cpu__places_once(fn, loops)) : 0;
+    if (!loops) return 0;
+    loops = berth_cpu__tables_of_places(fn, berth_cpu__places_once(fn, loops), facts);
+    return berth_cpu__ask_once(fn, loops);
 }
