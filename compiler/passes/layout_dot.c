@@ -353,14 +353,21 @@ typedef struct columns {
     int64_t rest;
 } columns;
 
+// Of weights to whole dot products, where there are such: they are 0.
+static int64_t missing_rows(const dot *d) {
+    if (d->depth == 0) return 0;
+    return (d->depth - d->w->dims[0] % d->depth) % d->depth;
+}
+
 // w - zero per column, or, for u8 with one zero point, w - 128.
 static bool shift_columns(berth_layout_pass *p, const dot *d, columns *out) {
     int64_t count = d->w->dims[1];
     int64_t zeros = d->w_zero ? berth_tensor_element_count(d->w_zero) : 0;
     if (zeros > 1 && (d->w_zero->rank != 1 || zeros != count)) return false;
     bool may_rest = d->w->dtype == BERTH_DTYPE_U8 && zeros <= 1;
+    int64_t dims[2] = {d->w->dims[0] + missing_rows(d), count};
     *out = (columns){.sums = berth_arena_new_array(p->scratch, int64_t, count)};
-    out->weights = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, 2, d->w->dims);
+    out->weights = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, 2, dims);
     for (int64_t i = 0; i < d->w->dims[0] * count; ++i) {
         int64_t j = i % count;
         int64_t zero = zeros ? berth_tensor_get_i64(d->w_zero, zeros > 1 ? j : 0) : 0;
@@ -391,6 +398,20 @@ berth_value_id berth_layout__sums_of_rows(berth_layout_pass *p, berth_op_id id, 
     return berth_layout__insert(p, id, BERTH_OP_REDUCE_SUM, values, 2, wanted, id);
 }
 
+// The rows of the product's first operand with `more` elements, which meet weights of 0.
+static berth_value_id longer_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x,
+                                  int64_t more) {
+    if (more == 0) return x;
+    berth_type type = *type_of(p, x);
+    int64_t count = 2 * type.rank;
+    berth_tensor amounts = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &count);
+    berth_tensor_set_i64(&amounts, count - 1, more);
+    type.dims[type.rank - 1] += more;
+    berth_value_id inputs[2] = {x, berth_layout__constant(p, id, &amounts)};
+    berth_type_id wanted = berth_type_tensor(p->module, type.dtype, type.rank, type.dims);
+    return berth_layout__insert(p, id, BERTH_OP_PAD, inputs, 2, wanted, id);
+}
+
 // `rest` times the sums of x's rows, with the sign that takes it off: (..., rows, 1).
 static berth_value_id rest_of_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x,
                                    int64_t rest) {
@@ -405,7 +426,7 @@ static berth_value_id rest_of_rows(berth_layout_pass *p, berth_op_id id, berth_v
 // matmul_integer(a, w) of the given weights, less what zero points and `w.rest` have added.
 static void become_product(berth_layout_pass *p, berth_op_id id, const dot *d, const columns *w,
                            berth_value_id weights) {
-    berth_value_id inputs[2] = {d->op.inputs[0], weights};
+    berth_value_id inputs[2] = {longer_rows(p, id, d->op.inputs[0], missing_rows(d)), weights};
     if (d->x_zero.value == BERTH_NONE && w->rest == 0) {
         berth_op *self = &graph_of(p)->ops.data[id];
         self->inputs[0] = inputs[0];
@@ -427,7 +448,7 @@ static void become_product(berth_layout_pass *p, berth_op_id id, const dot *d, c
     berth_layout__subtract_zero(p, id, &d->x_zero, sum, w->sums, out.rank - 1);
 }
 
-// Weights [columns / lanes][rows / depth][lanes][depth], the last columns padded.
+// Weights [columns / lanes][rows / depth][lanes][depth], the last columns and rows padded.
 bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id) {
     dot d = {0};
     columns w;
@@ -436,7 +457,6 @@ bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id) {
     int64_t count = d.w->dims[1];
     int64_t wanted = count >= 2 * WIDE || count % WIDE == 0 ? WIDE : BLOCK;
     if (count < BLOCK || !choose_intrinsic(p, id, wanted, &d)) return false;
-    if (d.w->dims[0] % d.depth) return false;
     if (!shift_columns(p, &d, &w)) return false;
     snprintf(tag, sizeof(tag), "BA%db%da", (int)d.lanes, (int)d.depth);
     berth_value_id weights = berth_layout__packed_constant(p, &w.weights, tag, id);

@@ -1,5 +1,5 @@
-// Integer convolutions of channels that fill no block are dot products, too: the layout pass pads the inputs to whole
-// dot products and the outputs to whole vectors. (tests/toolkit/operators.def has what they compute.)
+// Integer convolutions of channels that fill no block, and products whose sums are no whole dot products, are dot products,
+// too: the layout pass pads the inputs to whole dot products and the outputs to whole vectors. (tests/toolkit/operators.def has what they compute.)
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -10,18 +10,18 @@
 static const char target_text[] =
     "cpu -arch=x86_64 -vector_bits=512 -features=avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni";
 
-static const char *scheduled(berth_arena *arena, int channels, int outputs) {
+// The module of `body` on `%x: x_type` and the constant %w: i8[w_dims] of `count` elements, with its schedules.
+static const char *scheduled(berth_arena *arena, const char *x_type, const char *w_dims, int count,
+                             const char *body) {
     berth_strbuf text = berth_strbuf_make(arena);
     berth_strbuf_addf(&text,
                       "module \"m\"\n"
-                      "graph @main(%%x: u8[1,%d,7,6]) {\n"
-                      "  %%w = constant() {value = i8[%d,%d,3,3] (1",
-                      channels, outputs, channels);
-    for (int i = 1; i < channels * outputs * 9; ++i)
-        berth_strbuf_addf(&text, ", %d", i % 255 - 127);
-    berth_strbuf_addf(&text, ")}\n  %%z = constant() {value = u8[] (7)}\n"
-                             "  %%y = conv_integer(%%x, %%w, %%z) {pads = [1, 1, 1, 1]}\n"
-                             "  return %%y\n}\n");
+                      "graph @main(%%x: %s) {\n"
+                      "  %%z = constant() {value = u8[] (7)}\n"
+                      "  %%w = constant() {value = i8[%s] (1",
+                      x_type, w_dims);
+    for (int i = 1; i < count; ++i) berth_strbuf_addf(&text, ", %d", i % 255 - 127);
+    berth_strbuf_addf(&text, ")}\n  %%y = %s\n  return %%y\n}\n", body);
     berth_module *module = NULL;
     berth_multi_target *target = NULL;
     berth_compile_result result;
@@ -39,9 +39,24 @@ Test(dot_channels, any_number_of_channels_is_multiplied_by_dot_products) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         berth_arena *arena = NULL;
         assert_ok(berth_arena_create(berth_allocator_system(), &arena));
-        const char *text = scheduled(arena, cases[i][0], cases[i][1]);
-        cr_expect(strstr(text, "intrinsic=dot_u8i8_x"), "%d to %d channels", cases[i][0],
-                  cases[i][1]);
+        const int *n = cases[i];
+        const char *text =
+            scheduled(arena, berth_arena_printf(arena, "u8[1,%d,7,6]", n[0]),
+                      berth_arena_printf(arena, "%d,%d,3,3", n[1], n[0]), n[0] * n[1] * 9,
+                      "conv_integer(%x, %w, %z) {pads = [1, 1, 1, 1]}");
+        cr_expect(strstr(text, "intrinsic=dot_u8i8_x"), "%d to %d channels", n[0], n[1]);
+        berth_arena_destroy(arena);
+    }
+}
+
+Test(dot_channels, sums_of_any_length_are_multiplied_by_dot_products) {
+    for (int depth = 76; depth < 80; ++depth) {
+        berth_arena *arena = NULL;
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        const char *text = scheduled(arena, berth_arena_printf(arena, "u8[3,9,%d]", depth),
+                                     berth_arena_printf(arena, "%d,45", depth), depth * 45,
+                                     "matmul_integer(%x, %w, %z)");
+        cr_expect(strstr(text, "intrinsic=dot_u8i8_x"), "%d terms", depth);
         berth_arena_destroy(arena);
     }
 }
