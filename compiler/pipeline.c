@@ -65,6 +65,7 @@ static berth_status run_fold(berth_module *module, berth_pass_context *context) 
     berth_fold_options options = {.log = context->log, .keep_quantized = true};
     bool again = false;
     BERTH_TRY(find_main(module, &main));
+    BERTH_TRY(berth_pass_keep_bits(module, main, pipeline_of(context)->options->target));
     do {
         BERTH_TRY(berth_pass_fold(module, main, &options));
         BERTH_TRY(berth_refuse_strings(module, berth_graph_get(module, main)));
