@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Single operators beside ONNX Runtime on the CPU, worst first: the cases of operator_cases.py, operator_types.py, operator_shapes.py and operator_more.py.
+"""Single operators beside ONNX Runtime on the CPU, worst first: the cases of operator_cases.py, operator_types.py, operator_shapes.py, operator_more.py and operator_wide.py.
 
     python3 -m pip install onnxruntime onnx numpy
     scripts/build.sh release
@@ -30,6 +30,7 @@ import operator_cases
 import operator_more  # noqa: F401  adds its cases
 import operator_shapes  # noqa: F401  so does this
 import operator_types  # noqa: F401  and this
+import operator_wide  # noqa: F401  and this
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BERTH = os.path.join(ROOT, 'build/release/berth')
