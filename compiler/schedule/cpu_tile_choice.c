@@ -398,6 +398,18 @@ static int64_t single_rest(const berth_cpu_tile *p) {
     return rest ? rest / berth_cpu_tile__rest_lanes(p, rest) : 0;
 }
 
+// Rows a multiple of 4 KiB apart that stay in a set of the first-level cache. Weights that are computed on the way, or read
+// from a panel in the second-level cache, are the dearer the fewer rows share them: so as many as the ways of the cache
+// (a page each, as caches that are looked up by virtual addresses have them) less two for the rest.
+static int64_t colliding_rows(const berth_cpu_tile *p) {
+    enum { page = 4096, other_ways = 2 };
+    int64_t most = p->facts->caps.colliding, ways = p->facts->l1_bytes / page - other_ways;
+    berth_cpu_weight_panel panel =
+        berth_cpu__weight_panel_of(p->fn, &p->reduction, p->nest.loops[p->row].var,
+                                   p->nest.loops[p->vec].var, p->columns * p->lanes);
+    return panel.count && ways > most ? ways : most;
+}
+
 static int64_t choose_rows(const berth_cpu_tile *p, bool all_vectors) {
     const berth_cpu_tile_caps *caps = &p->facts->caps;
     int64_t extent = p->nest.loops[p->row].extent;
@@ -405,7 +417,7 @@ static int64_t choose_rows(const berth_cpu_tile *p, bool all_vectors) {
     int64_t rest = berth_cpu_tile__varies(p, p->vec) ? 0 : single_rest(p);  // they are in a loop
     if (all_vectors && limit > caps->own_vectors) limit = caps->own_vectors;
     if (rest && limit * rest > caps->singles) limit = caps->singles / rest;
-    if (rows_collide(p) && limit > caps->colliding) limit = caps->colliding;
+    if (rows_collide(p) && limit > colliding_rows(p)) limit = colliding_rows(p);
     // As for the next size, so not by the extent.
     int64_t shared = limit < ANY_SIZE_ROWS ? limit : ANY_SIZE_ROWS;
     if (berth_cpu_tile__varies(p, p->row) && extent >= shared) return shared;

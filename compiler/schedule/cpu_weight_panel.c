@@ -1,13 +1,18 @@
 #include "compiler/schedule/cpu_weight_panel.h"
 
+// A load, or one in another type: no more than an instruction.
+static bool is_load(const berth_tfn *fn, berth_expr id) {
+    while (fn->exprs.data[id].kind == BERTH_EXPR_CAST) id = fn->exprs.data[id].a;
+    return fn->exprs.data[id].kind == BERTH_EXPR_LOAD;
+}
+
 // What a product of the chain has that is shared by rows; 0 = neither side is, or it is a load.
 static berth_expr weight_of(const berth_tfn *fn, const berth_expr_node *product, berth_var row,
                             berth_var lane) {
     const berth_expr sides[2] = {product->a, product->b};
     for (int i = 0; i < 2; ++i)
         if (berth_tfn_uses_var(fn, sides[i], lane) && !berth_tfn_uses_var(fn, sides[i], row) &&
-            !berth_tfn_uses_var(fn, sides[1 - i], lane) &&
-            fn->exprs.data[sides[i]].kind != BERTH_EXPR_LOAD)
+            !berth_tfn_uses_var(fn, sides[1 - i], lane) && !is_load(fn, sides[i]))
             return sides[i];
     return 0;
 }
