@@ -115,6 +115,15 @@ static berth_expr with_sides(asker *p, berth_expr id, bool under, int depth) {
     return berth_tfn_rebuild(p->fn, id, a, b, c);
 }
 
+// The name of a load that has one, wherever it stands: compilers see that two values are the same only where all of both has
+// one name.
+static berth_expr named(berth_tfn *fn, berth_expr load, void *user) {
+    const asker *p = user;
+    for (uint32_t i = 0; i < p->count; ++i)
+        if (berth_tfn_expr_equal(fn, p->loads[i], load)) return berth_tfn_var_ref(fn, p->names[i]);
+    return 0;
+}
+
 static berth_stmt loop_of(asker *p, const berth_stmt_node *loop, const berth_stmt_node *store,
                           berth_expr value, int choices) {
     berth_tfn *fn = p->fn;
@@ -130,6 +139,7 @@ static berth_stmt loop_of(asker *p, const berth_stmt_node *loop, const berth_stm
     }
     p->count = 0;
     value = with_sides(p, value, false, 0);
+    if (p->count) value = berth_replace_loads(fn, value, named, p);
     berth_expr indices[BERTH_MAX_RANK];
     for (int i = 0; i < store->index_count; ++i)
         indices[i] = fn->lists.data[store->first + (uint32_t)i];

@@ -2,6 +2,7 @@
 // plain ones give.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/schedule/support.h"
 
@@ -91,4 +92,21 @@ Test(ask, not_where_it_may_be_wrong) {
     EXPECT(0, 0, "parallel",
            "select(%i / 2 * 2 < 19, select(%c[%i + 20] != 0, %x[%i, %j], 1.0), 0.0)", false);
     EXPECT(0, 0, "parallel", "select(%c[%i] != 0, %x[%i, %j], %x[%i, 95 - %j])", true);
+}
+
+// Two values are the same to C compilers only where what they are made of has one name.
+Test(ask, a_load_that_is_made_once_is_made_nowhere_else) {
+    bench_case c = support_case_parse(
+        "module \"m\"\n"
+        "tensor @f(%m: u8[40,96] in, %w: i64[1] in, %x: i64[40,96] in, %y: i64[40,96] out) {\n"
+        "  parallel %i in 40 { for %j in 96 {\n"
+        "    %y[%i, %j] = select(%x[%i, %j] % %w[0] != 0:i64, %x[%i, %j] % %w[0] + %w[0], %w[0])\n"
+        "  } }\n}\n");
+    cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, "cpu")));
+    berth_strbuf text = berth_strbuf_make(c.arena);
+    berth_tfn_print(c.fn, &text);
+    const char *first = strstr(text.data, "%w[0]");
+    cr_assert_not_null(first);
+    cr_expect_null(strstr(first + 1, "%w[0]"), "%s", text.data);
+    support_case_destroy(&c);
 }
