@@ -22,8 +22,14 @@ static berth_intrinsic find_intrinsic(const berth_matrix_plan *m, int64_t piece,
     return BERTH_INTRINSIC_COUNT;
 }
 
+// What the busiest unit reads, in lines of both operands: its tiles one after the other.
+static int64_t lines_of_unit(const berth_matrix_plan *m, int64_t units) {
+    int64_t rounds = (berth_matrix__group_count(m) + units - 1) / units;
+    return rounds * (berth_matrix__tile_rows(m) + berth_matrix__tile_columns(m));
+}
+
 // A warpgroup has 64 rows, up to 256 columns. 128 x 256 results of two; less where there are fewer, and
-// where units would be idle.
+// where the busiest unit reads less then: halves of a tile read more together, but more units share them.
 static void choose_tile(berth_matrix_plan *m, const berth_local_tile_limits *limits) {
     enum { least_columns = BERTH_MATRIX_BLOCK / fragment_columns };
     m->rows = m->warp_columns = 1;
@@ -32,14 +38,21 @@ static void choose_tile(berth_matrix_plan *m, const berth_local_tile_limits *lim
     if (berth_matrix__tile_rows(m) / 2 >= m->p.rows.extent) m->warp_rows = BERTH_MATRIX_GROUP;
     while (berth_matrix__tile_columns(m) / 2 >= m->p.columns.extent && m->columns > least_columns)
         m->columns /= 2;
-    while (berth_matrix__group_count(m) < limits->compute_units) {
-        bool wide = berth_matrix__tile_columns(m) >= berth_matrix__tile_rows(m);
-        if (wide && m->columns > least_columns)
-            m->columns /= 2;
-        else if (m->warp_rows > BERTH_MATRIX_GROUP)
-            m->warp_rows = BERTH_MATRIX_GROUP;
+    if (limits->compute_units <= 0) return;
+    berth_matrix_plan smaller = *m;
+    for (;;) {
+        bool wide = berth_matrix__tile_columns(&smaller) >= berth_matrix__tile_rows(&smaller);
+        if (wide && smaller.columns > least_columns)
+            smaller.columns /= 2;
+        else if (smaller.warp_rows > BERTH_MATRIX_GROUP)
+            smaller.warp_rows = BERTH_MATRIX_GROUP;
         else
             break;
+        if (lines_of_unit(&smaller, limits->compute_units) <
+            lines_of_unit(m, limits->compute_units)) {
+            m->columns = smaller.columns;
+            m->warp_rows = smaller.warp_rows;
+        }
     }
 }
 

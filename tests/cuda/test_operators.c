@@ -366,6 +366,19 @@ Test(cuda_operators, panels, .timeout = 600) {
     with_driver("cuda -arch=sm_90a -compute_units=64", run_panels);  // some sums in parts
 }
 
+// Of 132 units. 13 x 2 tiles of 128 x 256 leave most of them idle, and 25 x 8 of 64 x 64 give some two: 2 * (64 + 64) lines of
+// operands, of which 13 x 8 of 128 x 64 read 192. One tile of 128 x 256 each is less than two of 128 x 128.
+static void expect_tiles(const berth_target *target) {
+    cr_expect(prints("matmul | f16[1568,128] f16[128,512] |", target,
+                     "group_row in 13 {\n    group.x %group_column in 8 {"));
+    cr_expect(prints("matmul | f16[6272,128] f16[128,512] |", target,
+                     "group_row in 49 {\n    group.x %group_column in 2 {"));
+}
+
+Test(cuda_operators, the_busiest_unit_reads_least) {
+    with_target("cuda -arch=sm_90a -compute_units=132", expect_tiles);
+}
+
 static void run_in_flight(const berth_target *target) {
     cuda_images images = cuda_images_of_long_sums();
     for (int i = 0; i < images.case_count; ++i)
