@@ -6,7 +6,7 @@
 For each model of ../shared/models below: --runs inputs of random shapes, the same for both, one after the other in one session
 each, in turns. Kinds of sessions: one that compiles, with an empty cache of kernels; another one after it, for other
 shapes, with what the first one left in the cache, and (--pause) that one again, once it had time to compile a program for many
-shapes beside its runs; and, with --programs, one of a program file, which is built (and kept in FOLDER)
+shapes beside its runs, and a later one, which has that program from its first run on; and, with --programs, one of a program file, which is built (and kept in FOLDER)
 for all these shapes (--only: nothing else). Loading is in none of the times. Printed are the time of the first run, the medians of runs at shapes
 that are new and of those that came before, and the whole stream, divided by ONNX Runtime's.
 """
@@ -122,7 +122,7 @@ def main():
             if args.programs:
                 os.makedirs(args.programs, exist_ok=True)
                 program = program_of(berth, name, args.programs)
-            kinds = [("empty cache", 1), ("kernels cached", 2)] + ([("after a pause", 4)] if args.pause else [])
+            kinds = [("empty cache", 1), ("kernels cached", 2)] + ([("after a pause", 4), ("program kept", 5)] if args.pause else [])
             for kind, seed in kinds * (not args.only) + [("program", 3)] * bool(args.programs):
                 if kind == "after a pause":
                     time.sleep(args.pause)

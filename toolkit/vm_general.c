@@ -242,6 +242,13 @@ static bool was_seen(const berth_vm_general *g) {
     return is_among(g->row, g->seen.data, g->seen.count, g->axis_count);
 }
 
+// Whether a shape came that the program is not for, perhaps while it was made.
+static bool lacks_some(const berth_vm_general *g) {
+    for (uint32_t i = 0; i < g->seen.count; ++i)
+        if (!g->held || !berth_vm_bounds_hold(&g->held->bounds, g->seen.data[i])) return true;
+    return false;
+}
+
 static berth_status keep_row(void *user) {
     berth_vm_general *g = user;
     int64_t *row = berth_arena_copy(g->arena, g->row, g->axis_count * sizeof(*row));
@@ -255,15 +262,15 @@ berth_status berth_vm_general_find(berth_vm_general *general, berth_vm_value *co
     *out_runner = NULL;
     if (g->axis_count == 0 || !read_row(g, inputs)) return BERTH_OK;
     BERTH_TRY(take_done(g));
-    if (was_seen(g)) return BERTH_OK;
-    if (g->runner && berth_vm_bounds_hold(&g->held->bounds, g->row)) {
+    const bool is_new = !was_seen(g);
+    if (is_new && g->runner && berth_vm_bounds_hold(&g->held->bounds, g->row)) {
         *out_runner = g->runner;
         g->report.run_count++;
         return BERTH_OK;
     }
     if (g->report.refusal || g->seen.count >= MOST_SEEN) return BERTH_OK;
-    BERTH_TRY(berth_arena_try(g->arena, keep_row, g));
-    const bool may_begin = g->what.makes && !g->is_making && !is_cheap &&
+    if (is_new) BERTH_TRY(berth_arena_try(g->arena, keep_row, g));
+    const bool may_begin = g->what.makes && !g->is_making && !is_cheap && lacks_some(g) &&
                            g->seen.count + g->kept.count >= FIRST_SHAPES &&
                            g->report.program_count < MOST_PROGRAMS;
     return may_begin ? begin(g) : BERTH_OK;

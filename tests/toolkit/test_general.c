@@ -242,6 +242,20 @@ Test(vm_general, bounds_grow) {
     berth_vm_session_close(session);
 }
 
+// The same of one that comes while the first program is made: the next run begins the wider one, whatever its shape.
+Test(vm_general, bounds_grow_by_what_came_meanwhile) {
+    static const int64_t first[] = {12, 18, 30, 60};
+    float got[most_numbers];
+    berth_vm_session *session = open_session(rows_model);
+    for (int i = 0; i < 4; ++i) run_rows(session, first[i], got);
+    berth_vm_session_wait(session);
+    run_rows(session, 12, got);
+    berth_vm_session_wait(session);
+    expect_right(session, 54);
+    cr_expect_eq(report_of(session).general.run_count, 1u);
+    berth_vm_session_close(session);
+}
+
 static void expect_refused(berth_vm_session *session, const char *why) {
     float got[most_numbers];
     for (int64_t rows = 2; rows < 8; ++rows) {
