@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plain C beside its peers against the goals: RAM at most 0.7 of the best peer's, text and instructions at most its.
 
-Usage: goals.py OURS=FILE... -- PEER=FILE...      FILE: what scripts/bare_sizes.sh, bare_onnx2c.sh or bare_peers.sh printed
+Usage: goals.py OURS=FILE... -- PEER=FILE...      FILE: what scripts/bare_sizes.sh, bare_onnx2c.sh, bare_peers.sh or bare_tflm.sh printed
 
 A cell is our figure / the least of all peers, and "met" or "not met". Each build of ours is a row: it has to meet all
 three goals at once. scripts/bare_goals.sh makes the tables and calls this.
