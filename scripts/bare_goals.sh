@@ -9,12 +9,12 @@ models=$(realpath "$1") onnx2c=$(realpath "$2") cmsis=$(realpath "$3") tflm=$(re
 cd "$(dirname "$0")/.."
 tables=$(mktemp -d)
 trap 'rm -rf "$tables"' EXIT
-for build in speed size least rolling; do scripts/bare_sizes.sh "$models" $build >"$tables/$build"; done
+for build in speed size least rolling size-rolling; do scripts/bare_sizes.sh "$models" $build >"$tables/$build"; done
 scripts/bare_onnx2c.sh "$onnx2c" "$models" >"$tables/onnx2c"
 scripts/bare_peers.sh "$cmsis" m4 >"$tables/cmsis"
 OPTIMISE=-O3 scripts/bare_peers.sh "$cmsis" m4 >"$tables/cmsis3"
 scripts/bare_tflm.sh "$tflm" "$models" >"$tables/tflm"
 OPTIMISE=-O3 scripts/bare_tflm.sh "$tflm" "$models" >"$tables/tflm3"
 python3 bench/bare/goals.py speed="$tables/speed" size="$tables/size" least="$tables/least" \
-  rolling="$tables/rolling" -- \
+  rolling="$tables/rolling" "size, rolling=$tables/size-rolling" -- \
   onnx2c="$tables/onnx2c" CMSIS-NN="$tables/cmsis" "CMSIS-NN -O3=$tables/cmsis3" TFLM="$tables/tflm" "TFLM -O3=$tables/tflm3"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sizes and instructions of models as plain C on a Cortex-M4 or M55 (QEMU): the tables of docs/bare.md.
-# Usage: scripts/bare_sizes.sh MODELS [speed|size|least|rolling] [m4|m55]      MODELS: a folder with NAME/model.onnx and NAME/test_data_set_0
-# least: speed, within the smallest memory that there is a plan for; rolling: speed, with rows that roll
+# Usage: scripts/bare_sizes.sh MODELS [speed|size|least|rolling|size-rolling] [m4|m55]      MODELS: a folder with NAME/model.onnx and NAME/test_data_set_0
+# least: speed, within the smallest memory that there is a plan for; rolling, size-rolling: speed or size, with rows that roll
 set -euo pipefail
 case "${1:-}" in
 "" | -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;;
@@ -25,6 +25,7 @@ flags="$flags -mthumb -mfloat-abi=hard -Os -ffunction-sections -fdata-sections"
 case $optimise in
 least) how=(--optimise speed) ;;
 rolling) how=(--optimise speed --patches rolling) ;;
+size-rolling) how=(--optimise size --patches rolling) ;;
 *) how=(--optimise "$optimise") ;;
 esac
 echo "| model | text | constants | arena | stack | instructions |"

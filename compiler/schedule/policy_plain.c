@@ -325,7 +325,7 @@ static berth_status make_tile(plain_sum *s) {
 }
 
 // Small code takes two elements of a sum in a turn, four of a long one: a few bytes, and up to a third of
-// the instructions less.
+// the instructions less. Not where rows roll: each element asks anew where its row lies, which is more than a few bytes.
 static void unroll_small(plain_sum *s) {
     enum { long_sum = 64 };
     berth_nest *loops = &s->reduction.loops;
@@ -350,7 +350,7 @@ static berth_stmt schedule_sum(berth_tfn *fn, const berth_nest *nest, bool small
     take_conditions(&s);
     order_loops(&s);
     s.reduction.loops.body = berth_tfn_store(fn, s.reduction.acc, NULL, 0, s.reduction.update);
-    if (small) unroll_small(&s);
+    if (small && !fn->keeps_rows) unroll_small(&s);
     s.nest.body = berth_reduction_emit(fn, &s.reduction);
     plain_sum plain = s;
     berth_status status = make_tile(&s);

@@ -7,6 +7,7 @@
 
 #include "ir/text.h"
 #include "tests/bare/sources.h"
+#include "tests/bare/support.h"
 #include "tests/check.h"
 #include "toolkit/model.h"
 
@@ -93,6 +94,41 @@ Test(bare_rolling, of_values_in_between_there_are_the_rows_that_are_read, .timeo
     cr_expect_geq(sources_arena_bytes(text, M4), 2 * 8 * 16 * 16);
     cr_expect_eq(sources_patched_bytes(text, M4, "rolling"), 3 * ring);
     berth_arena_destroy(arena);
+}
+
+// Terms of sums that the small code of two convolutions of floats writes out.
+static int written_terms(const char *patches) {
+    sources s = {.patches = patches, .small = true};
+    const berth_program *program = NULL;
+    const berth_memory_report *memory = NULL;
+    char folder[64];
+    int64_t seed = 5;
+    int terms = 0;
+    make_folder(folder);
+    assert_ok(berth_arena_create(berth_allocator_system(), &s.arena));
+    berth_strbuf text = berth_strbuf_make(s.arena);
+    berth_strbuf_add(&text, "module \"m\"\ngraph @main(%v0: f32[1,8,12,12]) {\n");
+    for (int i = 0; i < 2; ++i) {
+        sources_add_constant(&text, i ? "w1" : "w0", i ? "f32[4,8,3,3]" : "f32[8,8,3,3]",
+                             (i ? 4 : 8) * 8 * 3 * 3, &seed);
+        berth_strbuf_addf(&text, "  %%v%d = conv(%%v%d, %%w%d) {pads = [1, 1, 1, 1]}\n", i + 1, i,
+                          i);
+    }
+    berth_strbuf_add(&text, "  return %v2\n}\n");
+    s.text = berth_strbuf_text(&text);
+    assert_ok(sources_compile(&s, M4, &program, &memory));
+    sources_print(&s, program, memory, folder);
+    sources_run_natively(&s, folder);
+    for (const char *at = sources_code(&s); (at = strstr(at, "= berth_fma_f32(")); ++at) ++terms;
+    remove_tree(folder);
+    berth_arena_destroy(s.arena);
+    return terms;
+}
+
+// Two of a sum at a time are smaller than one, but where rows roll: there each asks where its row lies.
+Test(bare_rolling, small_code_takes_terms_one_by_one) {
+    cr_expect_eq(written_terms("never"), 4);
+    cr_expect_eq(written_terms("rolling"), 2);
 }
 
 typedef struct loaded {
