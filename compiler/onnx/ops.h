@@ -53,6 +53,7 @@ BERTH_MUST_USE berth_status onnx_build_linear_attention(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_center_crop_pad(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_affine_grid(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_deform_conv(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_col2im(onnx_call *call);
 // Of onnx_build_dropout and onnx_build_batch_normalization, in training mode.
 BERTH_MUST_USE berth_status onnx_build_dropout_training(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_batch_norm_training(onnx_call *call);

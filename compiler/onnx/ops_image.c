@@ -275,3 +275,113 @@ berth_status onnx_build_deform_conv(onnx_call *call) {
     onnx_compose_output(&c, 0, y);
     return c.status;
 }
+
+// ---- Col2Im ----
+
+typedef struct window {
+    int64_t stride, dilation, before, after;
+} window;
+
+static window read_window(onnx_compose *c, uint32_t i, uint32_t n) {
+    window w = {entry(c, "strides", i, n, 1), entry(c, "dilations", i, n, 1),
+                entry(c, "pads", i, 2 * n, 0), entry(c, "pads", n + i, 2 * n, 0)};
+    bool fits = w.stride >= 1 && w.dilation >= 1 && w.before >= 0 && w.after >= 0 &&
+                w.stride <= INT32_MAX && w.dilation <= INT32_MAX && w.before <= INT32_MAX &&
+                w.after <= INT32_MAX;
+    if (!fits)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "dimension %u has stride %lld, dilation %lld and pads %lld and %lld", i,
+                          (long long)w.stride, (long long)w.dilation, (long long)w.before,
+                          (long long)w.after);
+    return w;
+}
+
+// a * scale + more, of i64.
+static berth_value_id scaled(onnx_compose *c, berth_value_id a, int64_t scale, int64_t more) {
+    if (scale != 1) a = onnx_mul(c, a, onnx_scalar(c, BERTH_DTYPE_I64, (double)scale));
+    return more ? onnx_add(c, a, onnx_scalar(c, BERTH_DTYPE_I64, (double)more)) : a;
+}
+
+// Entry `index` of a vector of i64, as a scalar.
+static berth_value_id vector_entry(onnx_compose *c, berth_value_id vector, int64_t index) {
+    return onnx_gathered(c, vector, onnx_scalar(c, BERTH_DTYPE_I64, (double)index), 0);
+}
+
+// 0, step, 2 step, ... of `count`, at dimension `at` of `rank`.
+static berth_value_id steps_along(onnx_compose *c, berth_value_id count, int64_t step, uint32_t at,
+                                  uint32_t rank) {
+    int64_t dims[BERTH_MAX_RANK];
+    for (uint32_t i = 0; i < rank; ++i) dims[i] = i == at ? -1 : 1;
+    return onnx_reshaped(c, scaled(c, onnx_counting(c, count), step, 0), dims, rank);
+}
+
+// Where each tap of each window lies in the padded image, as one number: (taps and windows, 1).
+// padded: the extents.
+static berth_value_id window_places(onnx_compose *c, const window *windows, uint32_t n,
+                                    berth_value_id block, const berth_value_id *padded) {
+    berth_value_id at = BERTH_NONE;
+    for (uint32_t i = 0; i < n; ++i) {
+        const window *w = &windows[i];
+        berth_value_id taps = vector_entry(c, block, i);
+        berth_value_id room = onnx_sub(c, padded[i], scaled(c, taps, w->dilation, -w->dilation));
+        berth_value_id stride = onnx_scalar(c, BERTH_DTYPE_I64, (double)w->stride);
+        berth_value_id count = scaled(c, onnx_div(c, scaled(c, room, 1, -1), stride), 1, 1);
+        berth_value_id place = onnx_add(c, steps_along(c, taps, w->dilation, i, 2 * n),
+                                        steps_along(c, count, w->stride, n + i, 2 * n));
+        at = i ? onnx_add(c, onnx_mul(c, at, padded[i]), place) : place;
+    }
+    return onnx_reshaped(c, at, (int64_t[]){-1, 1}, 2);
+}
+
+// The columns are added up where they lie in the padded image, of which the middle stays. Elements
+// go with their batch and channel last, so that one index serves all of these.
+berth_status onnx_build_col2im(onnx_call *call) {
+    enum { most = BERTH_MAX_RANK / 2 };
+    onnx_compose c = onnx_compose_begin(call, 3, 3);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    berth_value_id image = onnx_cast_to(&c, onnx_compose_input(&c, 1), BERTH_DTYPE_I64);
+    berth_value_id block = onnx_cast_to(&c, onnx_compose_input(&c, 2), BERTH_DTYPE_I64);
+    onnx_compose_want_rank(&c, x, "input", 3, 3);
+    int64_t dims = onnx_compose_known_extent(&c, image, "image_shape", 0);
+    if (!c.status && (dims < 1 || dims > most || dims + 2 > BERTH_MAX_RANK))
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "an image of %lld dimensions", (long long)dims);
+    if (!c.status && onnx_compose_known_extent(&c, block, "block_shape", 0) != dims)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "block_shape has not %lld entries",
+                          (long long)dims);
+    if (c.status) return c.status;
+    uint32_t n = (uint32_t)dims;
+    window windows[most];
+    berth_value_id padded[most], all = BERTH_NONE, taps = BERTH_NONE;
+    for (uint32_t i = 0; i < n; ++i) {
+        windows[i] = read_window(&c, i, n);
+        berth_value_id extent = vector_entry(&c, image, i), kernel = vector_entry(&c, block, i);
+        padded[i] = scaled(&c, extent, 1, windows[i].before + windows[i].after);
+        all = i ? onnx_mul(&c, all, padded[i]) : padded[i];
+        taps = i ? onnx_mul(&c, taps, kernel) : kernel;
+    }
+    size batch = size_of(&c, x, 0);
+    size channels = {BERTH_DIM_UNKNOWN, onnx_div(&c, onnx_extent_of(&c, x, 1), taps)};
+    size per_channel = times(&c, (size){BERTH_DIM_UNKNOWN, taps}, size_of(&c, x, 2));
+    berth_value_id columns = shaped(&c, x, (size[]){batch, channels, per_channel}, 3);
+    columns = onnx_transposed(&c, columns, (int64_t[]){2, 0, 1}, 3);
+    berth_value_id extents[3] = {onnx_unsqueezed(&c, all, 0),
+                                 onnx_unsqueezed(&c, size_value(&c, batch), 0),
+                                 onnx_unsqueezed(&c, channels.value, 0)};
+    berth_value_id zeros =
+        onnx_make2(&c, BERTH_OP_EXPAND, onnx_like(&c, x, 0), onnx_concatenated(&c, extents, 3, 0));
+    berth_value_id places = window_places(&c, windows, n, block, padded);
+    onnx_made sum =
+        onnx_start(&c, BERTH_OP_SCATTER_ND, (berth_value_id[]){zeros, places, columns}, 3, 1);
+    onnx_set_string(sum, "reduction", "add");
+    berth_value_id y = onnx_transposed(&c, onnx_finish(sum), (int64_t[]){1, 2, 0}, 3);
+    size apart[BERTH_MAX_RANK] = {batch, channels};
+    for (uint32_t i = 0; i < n; ++i) apart[2 + i] = (size){BERTH_DIM_UNKNOWN, padded[i]};
+    y = shaped(&c, y, apart, n + 2);
+    for (uint32_t i = 0; i < n; ++i) {
+        if (!windows[i].before && !windows[i].after) continue;
+        int64_t end = windows[i].after ? -windows[i].after : INT64_MAX;
+        y = onnx_sliced(&c, y, 2 + i, windows[i].before, end, 1);
+    }
+    onnx_compose_output(&c, 0, y);
+    return c.status;
+}

@@ -47,7 +47,7 @@ static const onnx_row rows[] = {
     {"Celu", 12, onnx_build_plain, "alpha:f"},
     {"CenterCropPad", 18, onnx_build_center_crop_pad, "-axes:I"},
     {"Clip", 6, onnx_build_clip, "-max:f -min:f"},
-    {"Col2Im", 18, NULL, "not implemented"},
+    {"Col2Im", 18, onnx_build_col2im, "-dilations:I -pads:I -strides:I"},
     {"Compress", 9, onnx_build_compress, "axis:i"},
     {"Concat", 4, onnx_build_plain, "!axis:i"},
     {"ConcatFromSequence", 11, onnx_build_plain, "!axis:i new_axis:i"},

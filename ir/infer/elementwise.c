@@ -44,13 +44,14 @@ static berth_status want_class(const berth_infer *x, uint32_t operand) {
                              berth_op_facts_get(x->op->kind)->name);
 }
 
-// Per-channel operands of batch_normalization.
-static berth_status check_channels(const berth_infer *x, const berth_type *in) {
+// Vectors behind the input: an entry per channel, or per group where there are any.
+static berth_status check_channels(const berth_infer *x, const berth_type *in, int64_t groups) {
     for (uint32_t i = 1; i < x->op->input_count; ++i) {
         berth_type vector = berth_infer__in(x, i);
         int64_t ignored = 0;
         BERTH_TRY(berth_infer__want_rank(x, i, 1, 1));
-        if (vector.rank == 1 && in->rank >= 2)
+        bool per_group = groups > 0 && vector.rank == 1 && vector.dims[0] == groups;
+        if (vector.rank == 1 && in->rank >= 2 && !per_group)
             BERTH_TRY(berth_infer__merge_dim(x, "channels", in->dims[1], vector.dims[0], &ignored));
     }
     return BERTH_OK;
@@ -63,10 +64,16 @@ berth_status berth_infer__unary(berth_infer *x) {
         for (uint32_t i = 1; i < x->op->input_count; ++i)
             BERTH_TRY(berth_infer__want_same_dtype(x, 0, i));
     } else if (x->op->kind == BERTH_OP_BATCH_NORMALIZATION) {
-        BERTH_TRY(check_channels(x, &in));
+        BERTH_TRY(check_channels(x, &in, 0));
     }
     berth_infer__set(x, 0, in.dtype, in.rank, in.dims);
     return BERTH_OK;
+}
+
+berth_status berth_infer__channel_normalization(berth_infer *x) {
+    berth_type in = berth_infer__in(x, 0);
+    BERTH_TRY(check_channels(x, &in, berth_infer__int(x, "num_groups", 0)));
+    return berth_infer__identity(x);
 }
 
 berth_status berth_infer__unary_bool(berth_infer *x) {

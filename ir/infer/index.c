@@ -1,4 +1,4 @@
-// Operations that pick, place or generate elements: slice, pad, gather, scatter (identity),
+// Operations that pick, place or generate elements: slice, pad, gather, scatter,
 // one_hot, eye_like, resize, grid_sample, shape_of, size_of, constant_of_shape, range.
 #include <math.h>
 #include <string.h>
@@ -168,6 +168,16 @@ berth_status berth_infer__gather(berth_infer *x) {
     return BERTH_OK;
 }
 
+// Along dimension i, which is not the one that indices choose along, there are no more of them than of the data.
+static berth_status want_inside(const berth_infer *x, const berth_type *data,
+                                const berth_type *indices, int i, int axis) {
+    bool fits = i == axis || data->dims[i] < 0 || indices->dims[i] <= data->dims[i];
+    return fits ? BERTH_OK
+                : berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
+                                    "%lld indices along dimension %d, of which the data has %lld",
+                                    (long long)indices->dims[i], i, (long long)data->dims[i]);
+}
+
 berth_status berth_infer__gather_elements(berth_infer *x) {
     berth_type data = berth_infer__in(x, 0);
     berth_type indices = berth_infer__in(x, 1);
@@ -177,6 +187,8 @@ berth_status berth_infer__gather_elements(berth_infer *x) {
         BERTH_TRY(berth_infer__axis(x, "axis", 0, data.rank, &axis));
         BERTH_TRY(berth_infer__want_rank(x, 1, data.rank, data.rank));
     }
+    for (int i = 0; i < data.rank && indices.rank >= 0; ++i)
+        BERTH_TRY(want_inside(x, &data, &indices, i, axis));
     berth_infer__set(x, 0, data.dtype, indices.rank, indices.dims);
     return BERTH_OK;
 }
@@ -201,6 +213,11 @@ berth_status berth_infer__gather_nd(berth_infer *x) {
             x, BERTH_INVALID_ARGUMENT,
             "indices of %lld entries with %lld batch dimensions into a tensor of rank %d",
             (long long)depth, (long long)batch, data.rank);
+    for (int i = 0; i < batch; ++i) {
+        int64_t ignored = 0;
+        BERTH_TRY(
+            berth_infer__merge_dim(x, "batch dimensions", data.dims[i], indices.dims[i], &ignored));
+    }
     int64_t dims[2 * BERTH_MAX_RANK];
     int rank = 0;
     for (int i = 0; i < indices.rank - 1; ++i) dims[rank++] = indices.dims[i];
@@ -210,16 +227,81 @@ berth_status berth_infer__gather_nd(berth_infer *x) {
     return BERTH_OK;
 }
 
+// A length for each sequence of the batch.
+berth_status berth_infer__reverse_sequence(berth_infer *x) {
+    berth_type in = berth_infer__in(x, 0), lengths = berth_infer__in(x, 1);
+    int batch = 1;
+    int64_t ignored = 0;
+    BERTH_TRY(want_index_dtype(x, 1));
+    BERTH_TRY(berth_infer__want_rank(x, 1, 1, 1));
+    if (in.rank >= 0) BERTH_TRY(berth_infer__axis(x, "batch_axis", 1, in.rank, &batch));
+    if (in.rank >= 0 && lengths.rank == 1)
+        BERTH_TRY(berth_infer__merge_dim(x, "lengths", in.dims[batch], lengths.dims[0], &ignored));
+    return berth_infer__identity(x);
+}
+
+// ---- scatter: the result is like the data ----
+
+// As many updates as indices; none of these may lie beside the data along the other axes.
+berth_status berth_infer__scatter_elements(berth_infer *x) {
+    berth_type data = berth_infer__in(x, 0);
+    berth_type indices = berth_infer__in(x, 1);
+    berth_type updates = berth_infer__in(x, 2);
+    int axis = 0;
+    BERTH_TRY(want_index_dtype(x, 1));
+    BERTH_TRY(berth_infer__identity(x));
+    if (data.rank < 0) return BERTH_OK;
+    BERTH_TRY(berth_infer__axis(x, "axis", 0, data.rank, &axis));
+    BERTH_TRY(berth_infer__want_rank(x, 1, data.rank, data.rank));
+    BERTH_TRY(berth_infer__want_rank(x, 2, data.rank, data.rank));
+    for (int i = 0; i < data.rank; ++i) {
+        int64_t ignored = 0;
+        if (indices.rank >= 0 && updates.rank >= 0)
+            BERTH_TRY(berth_infer__merge_dim(x, "indices and updates", indices.dims[i],
+                                             updates.dims[i], &ignored));
+        if (indices.rank >= 0) BERTH_TRY(want_inside(x, &data, &indices, i, axis));
+    }
+    return BERTH_OK;
+}
+
+// An update for each index: the indices' extents but the last, then those of the data that an index
+// leaves.
+berth_status berth_infer__scatter_nd(berth_infer *x) {
+    berth_type data = berth_infer__in(x, 0);
+    berth_type indices = berth_infer__in(x, 1);
+    berth_type updates = berth_infer__in(x, 2);
+    BERTH_TRY(want_index_dtype(x, 1));
+    BERTH_TRY(berth_infer__identity(x));
+    if (data.rank < 0 || indices.rank < 0) return BERTH_OK;
+    int64_t depth = indices.rank > 0 ? indices.dims[indices.rank - 1] : 0;
+    if (indices.rank < 1 || (depth >= 0 && depth > data.rank))
+        return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
+                                 "indices of %lld entries into a tensor of rank %d",
+                                 (long long)depth, data.rank);
+    if (depth < 0 || updates.rank < 0) return BERTH_OK;
+    int many = indices.rank - 1, rank = many + data.rank - (int)depth;
+    BERTH_TRY(berth_infer__want_rank(x, 2, rank, rank));
+    for (int i = 0; i < rank; ++i) {
+        int64_t want = i < many ? indices.dims[i] : data.dims[depth + i - many], ignored = 0;
+        BERTH_TRY(berth_infer__merge_dim(x, "updates", want, updates.dims[i], &ignored));
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_infer__one_hot(berth_infer *x) {
     berth_type indices = berth_infer__in(x, 0);
     const berth_tensor *depth = berth_infer__literal(x, 1);
     berth_dtype dtype = berth_infer__in(x, 2).dtype;
     int axis = 0;
+    int64_t two = 2;
     if (indices.rank < 0) {
         berth_infer__set_unknown(x, 0, dtype, -1);
         return BERTH_OK;
     }
     if (indices.rank == BERTH_MAX_RANK) return too_many_dims(x, indices.rank + 1);
+    BERTH_TRY(berth_infer__want_rank(x, 2, 1, 1));
+    if (berth_infer__in(x, 2).rank == 1)
+        BERTH_TRY(berth_infer__merge_dim(x, "values", 2, berth_infer__in(x, 2).dims[0], &two));
     BERTH_TRY(berth_infer__axis(x, "axis", -1, indices.rank + 1, &axis));
     int64_t dims[BERTH_MAX_RANK];
     for (int i = 0; i < indices.rank; ++i) dims[i < axis ? i : i + 1] = indices.dims[i];

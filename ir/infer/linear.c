@@ -32,13 +32,38 @@ static berth_status matmul_types(berth_infer *x, uint32_t left, uint32_t right, 
     return BERTH_OK;
 }
 
+// Scales and zero points of the rows of A or the columns of B, in operand `of`: one for all, or one
+// for each ([M], [..., M, 1], [N], [..., 1, N]).
+static berth_status want_lines(const berth_infer *x, uint32_t operand, uint32_t of, bool rows) {
+    berth_type lines = berth_infer__in(x, operand), factor = berth_infer__in(x, of);
+    int64_t line = 1, ignored = 0;
+    if (!berth_infer__has(x, operand) || factor.rank < 0) return BERTH_OK;
+    if (factor.rank > 1) line = factor.dims[factor.rank - (rows ? 2 : 1)];
+    for (int d = 0; d < lines.rank; ++d) {
+        int from_end = lines.rank - d, at = factor.rank - from_end;
+        int64_t want = from_end <= 2 ? line : at >= 0 ? factor.dims[at] : 1;
+        if (lines.dims[d] != 1)
+            BERTH_TRY(berth_infer__merge_dim(
+                x, rows ? "scales or zero points of rows" : "scales or zero points of columns",
+                want, lines.dims[d], &ignored));
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_infer__matmul(berth_infer *x) {
-    if (x->op->kind == BERTH_OP_MATMUL_INTEGER) return matmul_types(x, 0, 1, BERTH_DTYPE_I32);
+    if (x->op->kind == BERTH_OP_MATMUL_INTEGER) {
+        BERTH_TRY(want_lines(x, 2, 0, true));
+        BERTH_TRY(want_lines(x, 3, 1, false));
+        return matmul_types(x, 0, 1, BERTH_DTYPE_I32);
+    }
     BERTH_TRY(berth_infer__want_same_dtype(x, 0, 1));
     return matmul_types(x, 0, 1, berth_infer__in(x, 0).dtype);
 }
 
 berth_status berth_infer__qlinear_matmul(berth_infer *x) {
+    static const uint32_t of_rows[] = {1, 2, 6, 7}, of_columns[] = {4, 5};
+    for (int i = 0; i < 4; ++i) BERTH_TRY(want_lines(x, of_rows[i], 0, true));
+    for (int i = 0; i < 2; ++i) BERTH_TRY(want_lines(x, of_columns[i], 3, false));
     return matmul_types(x, 0, 3, berth_infer__in(x, 7).dtype);
 }
 
@@ -169,16 +194,36 @@ static berth_status conv_types(berth_infer *x, conv_operands at, berth_dtype dty
     return BERTH_OK;
 }
 
+// Scales and zero points: one, or for weights (operand `of`) one for each channel of the result.
+static berth_status want_channels(const berth_infer *x, uint32_t operand, uint32_t of) {
+    berth_type given = berth_infer__in(x, operand), weights = berth_infer__in(x, of);
+    int64_t channels = of == 0 ? 1 : weights.rank > 0 ? weights.dims[0] : BERTH_DIM_UNKNOWN;
+    for (int d = 0; d < given.rank; ++d) {
+        int64_t ignored = 0;
+        if (given.dims[d] != 1)
+            BERTH_TRY(berth_infer__merge_dim(x, "scales or zero points", channels, given.dims[d],
+                                             &ignored));
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_infer__conv(berth_infer *x) {
-    if (x->op->kind == BERTH_OP_CONV_INTEGER)
+    if (x->op->kind == BERTH_OP_CONV_INTEGER) {
+        BERTH_TRY(want_channels(x, 2, 0));
+        BERTH_TRY(want_channels(x, 3, 1));
         return conv_types(x, (conv_operands){0, 1, 0}, BERTH_DTYPE_I32);
+    }
     BERTH_TRY(berth_infer__want_same_dtype(x, 0, 1));
     if (berth_infer__has(x, 2)) BERTH_TRY(berth_infer__want_same_dtype(x, 0, 2));
     return conv_types(x, (conv_operands){0, 1, 2}, berth_infer__in(x, 0).dtype);
 }
 
 berth_status berth_infer__qlinear_conv(berth_infer *x) {
+    static const uint32_t single[] = {1, 2, 6, 7};
     BERTH_TRY(berth_infer__want_dtype(x, 8, BERTH_DTYPE_I32));
+    for (int i = 0; i < 4; ++i) BERTH_TRY(want_channels(x, single[i], 0));
+    BERTH_TRY(want_channels(x, 4, 3));
+    BERTH_TRY(want_channels(x, 5, 3));
     return conv_types(x, (conv_operands){0, 3, 8}, berth_infer__in(x, 7).dtype);
 }
 

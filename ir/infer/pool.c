@@ -78,6 +78,11 @@ berth_status berth_infer__max_unpool(berth_infer *x) {
         return BERTH_OK;
     }
     BERTH_TRY(berth_infer__want_rank(x, 1, in.rank, in.rank));
+    for (int i = 0; i < in.rank && berth_infer__in(x, 1).rank >= 0; ++i) {
+        int64_t ignored = 0;
+        BERTH_TRY(berth_infer__merge_dim(x, "indices", in.dims[i], berth_infer__in(x, 1).dims[i],
+                                         &ignored));
+    }
     BERTH_TRY(berth_infer__at(
         x, berth_window_resolve(x->module, x->op, in.dims, in.rank, NULL, &window)));
     if (shape.known && shape.count != in.rank)
