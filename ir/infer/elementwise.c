@@ -201,6 +201,9 @@ berth_status berth_infer__qlinear_add(berth_infer *x) {
     berth_type a = berth_infer__in(x, 0), b = berth_infer__in(x, 3);
     int rank = a.rank >= 0 ? a.rank : b.rank;
     int64_t dims[BERTH_MAX_RANK];
+    for (uint32_t i = 0; i < 8; ++i)
+        if (i % 3) BERTH_TRY(berth_infer__want_single(x, i));  // all but the addends
+    BERTH_TRY(berth_infer__want_single(x, 6));
     if (rank >= 0) BERTH_TRY(berth_infer__want_rank(x, 0, rank, rank));
     if (rank >= 0) BERTH_TRY(berth_infer__want_rank(x, 3, rank, rank));
     if (a.rank < 0 || b.rank < 0) {

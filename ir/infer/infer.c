@@ -136,6 +136,16 @@ berth_status berth_infer__merge_dim(const berth_infer *x, const char *what, int6
                              (long long)a, (long long)b);
 }
 
+berth_status berth_infer__want_single(const berth_infer *x, uint32_t operand) {
+    berth_type type = berth_infer__in(x, operand);
+    for (int d = 0; d < type.rank; ++d)
+        if (type.dims[d] >= 0 && type.dims[d] != 1)
+            return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
+                                     "operand %u has extent %lld, expected one element", operand,
+                                     (long long)type.dims[d]);
+    return BERTH_OK;
+}
+
 // ---- outputs ----
 
 void berth_infer__set_type(berth_infer *x, uint32_t output, berth_type_id type) {

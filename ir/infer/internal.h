@@ -77,6 +77,8 @@ BERTH_MUST_USE berth_status berth_infer__want_dtype(const berth_infer *x, uint32
                                                     berth_dtype dtype);
 BERTH_MUST_USE berth_status berth_infer__want_same_dtype(const berth_infer *x, uint32_t a,
                                                          uint32_t b);
+// A scalar, or one element in a tensor of any rank.
+BERTH_MUST_USE berth_status berth_infer__want_single(const berth_infer *x, uint32_t operand);
 // The extent of spatial dimension `i` after a window, also where the input's is a symbol.
 int64_t berth_infer__window_extent(const berth_infer *x, const berth_window *window, int i);
 // Extents that must agree; returns the more precise one.

@@ -194,10 +194,10 @@ static berth_status conv_types(berth_infer *x, conv_operands at, berth_dtype dty
     return BERTH_OK;
 }
 
-// Scales and zero points: one, or for weights (operand `of`) one for each channel of the result.
+// Scales and zero points of weights (operand `of`): one, or one for each channel of the result.
 static berth_status want_channels(const berth_infer *x, uint32_t operand, uint32_t of) {
     berth_type given = berth_infer__in(x, operand), weights = berth_infer__in(x, of);
-    int64_t channels = of == 0 ? 1 : weights.rank > 0 ? weights.dims[0] : BERTH_DIM_UNKNOWN;
+    int64_t channels = weights.rank > 0 ? weights.dims[0] : BERTH_DIM_UNKNOWN;
     for (int d = 0; d < given.rank; ++d) {
         int64_t ignored = 0;
         if (given.dims[d] != 1)
@@ -209,7 +209,7 @@ static berth_status want_channels(const berth_infer *x, uint32_t operand, uint32
 
 berth_status berth_infer__conv(berth_infer *x) {
     if (x->op->kind == BERTH_OP_CONV_INTEGER) {
-        BERTH_TRY(want_channels(x, 2, 0));
+        BERTH_TRY(berth_infer__want_single(x, 2));
         BERTH_TRY(want_channels(x, 3, 1));
         return conv_types(x, (conv_operands){0, 1, 0}, BERTH_DTYPE_I32);
     }
@@ -221,7 +221,7 @@ berth_status berth_infer__conv(berth_infer *x) {
 berth_status berth_infer__qlinear_conv(berth_infer *x) {
     static const uint32_t single[] = {1, 2, 6, 7};
     BERTH_TRY(berth_infer__want_dtype(x, 8, BERTH_DTYPE_I32));
-    for (int i = 0; i < 4; ++i) BERTH_TRY(want_channels(x, single[i], 0));
+    for (int i = 0; i < 4; ++i) BERTH_TRY(berth_infer__want_single(x, single[i]));
     BERTH_TRY(want_channels(x, 4, 3));
     BERTH_TRY(want_channels(x, 5, 3));
     return conv_types(x, (conv_operands){0, 3, 8}, berth_infer__in(x, 7).dtype);

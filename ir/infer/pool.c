@@ -56,6 +56,7 @@ berth_status berth_infer__pool(berth_infer *x) {
 
 // x, its scale and zero point, those of the result.
 berth_status berth_infer__qlinear_pool(berth_infer *x) {
+    for (uint32_t i = 1; i < 5; ++i) BERTH_TRY(berth_infer__want_single(x, i));
     return pool(x, berth_infer__in(x, 4).dtype);
 }
 
@@ -139,7 +140,12 @@ berth_status berth_infer__roi_align(berth_infer *x) {
     int64_t width = 0;
     BERTH_TRY(extent_attr(x, "output_height", berth_infer__int(x, "output_height", 1), &height));
     BERTH_TRY(extent_attr(x, "output_width", berth_infer__int(x, "output_width", 1), &width));
+    berth_type rois = berth_infer__in(x, 1), images = berth_infer__in(x, 2);
+    int64_t ignored = 0;
     BERTH_TRY(berth_infer__want_rank(x, 2, 1, 1));
+    if (rois.rank > 0 && images.rank == 1)
+        BERTH_TRY(
+            berth_infer__merge_dim(x, "batch indices", rois.dims[0], images.dims[0], &ignored));
     return roi_types(x, height, width, 4);
 }
 
