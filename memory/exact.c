@@ -1,13 +1,12 @@
-// Parts in turns. A part is searched in three ways that share the work evenly: restarts of the
-// search from the bottom (pairs of branching rule and order of candidates in turn, with limits that
-// double; states that were proven to have no completion stay known from one to the next), the
-// search that learns, and windows of time that grow.
+// Parts in turns. A part is searched in two ways that share the work evenly: restarts of the search
+// from the bottom (pairs of branching rule and order of candidates in turn, with limits that
+// double; states that were proven to have no completion stay known from one to the next), and the
+// search that learns.
 #include "memory/exact.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/exact_grow.h"
 #include "memory/learn_private.h"
 
 enum {
@@ -16,8 +15,7 @@ enum {
     FIRST_TABLE = 1 << 12,
     LARGEST_TABLE = 1 << 20,
     LEARN_NODES = 64,           // at a time
-    LEARN_AFTER = EXACT_RULES,  // restarts of the search from the bottom
-    GROW_AFTER = 2,             // rounds of them
+    LEARN_AFTER = EXACT_RULES,  // restarts of the other search
 };
 
 typedef struct part_search {
@@ -28,7 +26,6 @@ typedef struct part_search {
     exact_search *bottom;
     learn_search *learn;  // NULL: not yet, or too many pairs
     bool too_many_pairs;
-    exact_grow *grow;  // NULL: not yet
     uint32_t round;
     uint32_t number;  // restart of the round
     uint64_t limit;   // nodes of a restart
@@ -88,8 +85,7 @@ static void run_bottom(fit_call *call, part_search *search) {
 }
 
 static bool out_of_time(const part_search *search) {
-    return search->bottom->out_of_time || (search->learn && search->learn->out_of_time) ||
-           (search->grow && berth_memory__grow_out_of_time(search->grow));
+    return search->bottom->out_of_time || (search->learn && search->learn->out_of_time);
 }
 
 // The search that learns, until it has worked as much as the other.
@@ -108,23 +104,6 @@ static void run_learn(fit_call *call, part_search *search) {
         exact_outcome outcome = berth_memory__learn_run(learn, &nodes);
         call->budget->nodes += before - nodes;
         decide(call, search, outcome, learn->offsets);
-    }
-}
-
-// Windows that grow, until they have worked as much as the search from the bottom.
-static void run_grow(fit_call *call, part_search *search) {
-    if (!search->grow && search->open)
-        search->grow = berth_memory__grow_create(search->arena, search->part, call->intervals,
-                                                 call->capacity_bytes, call->budget->deadline_ns);
-    exact_grow *grow = search->grow;
-    while (search->open && berth_memory__grow_work(grow) < search->bottom->work &&
-           !out_of_time(search)) {
-        uint64_t nodes = nodes_left(call->budget);
-        uint64_t before = nodes;
-        if (nodes == 0) return;
-        exact_outcome outcome = berth_memory__grow_run(grow, &nodes);
-        call->budget->nodes += before - nodes;
-        decide(call, search, outcome, berth_memory__grow_offsets(grow));
     }
 }
 
@@ -152,7 +131,6 @@ static bool take_turns(fit_call *call, part_search *searches, uint32_t count) {
         if (nodes_left(call->budget) == 0) return false;
         run_bottom(call, search);
         if (search->round > 0 || search->number >= LEARN_AFTER) run_learn(call, search);
-        if (search->round >= GROW_AFTER) run_grow(call, search);
         if (search->verdict == BERTH_MEMORY_CANNOT_FIT) return false;
         if (search->open && out_of_time(search)) return false;
         open |= search->open;

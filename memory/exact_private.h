@@ -353,26 +353,6 @@ static inline bool exact_points_lack(const exact_points *points, const exact_poi
     return lack < 0;
 }
 
-static inline uint64_t exact_random(uint64_t *state) {  // xorshift64* (Vigna 2016); never 0
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545F4914F6CDD1Du;
-}
-
-// 1 1 2 1 1 2 4 ... (Luby, Sinclair and Zuckerman 1993)
-static inline uint64_t exact_luby(uint32_t index) {
-    uint32_t size = 1;
-    uint32_t power = 0;
-    for (; size < index + 1; size = 2 * size + 1) ++power;
-    while (size - 1 != index) {
-        size = (size - 1) / 2;
-        --power;
-        index %= size;
-    }
-    return (uint64_t)1 << power;
-}
-
 static inline void exact_touch(exact_search *search, uint32_t clique) {
     search->touched[clique >> 6] |= (uint64_t)1 << (clique & 63);
 }

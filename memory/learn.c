@@ -83,6 +83,19 @@ void berth_memory__learn_bump(learn_search *search, uint32_t pair) {
 
 // --- The search ---
 
+// 1 1 2 1 1 2 4 ... (Luby, Sinclair and Zuckerman 1993)
+static uint64_t luby(uint32_t index) {
+    uint32_t size = 1;
+    uint32_t power = 0;
+    for (; size < index + 1; size = 2 * size + 1) ++power;
+    while (size - 1 != index) {
+        size = (size - 1) / 2;
+        --power;
+        index %= size;
+    }
+    return (uint64_t)1 << power;
+}
+
 static bool propagate(learn_search *search) {
     for (;;) {
         if (!berth_memory__learn_propagate_clauses(search)) return false;
@@ -93,7 +106,7 @@ static bool propagate(learn_search *search) {
 
 static bool begin_restart(learn_search *search) {
     berth_memory__learn_backtrack(search, 0);
-    search->conflicts_left = RESTART_CONFLICTS * exact_luby(search->restart_count++);
+    search->conflicts_left = RESTART_CONFLICTS * luby(search->restart_count++);
     if (search->clauses.count > search->clause_limit) {
         if (!propagate(search)) return false;
         berth_memory__learn_reduce(search);

@@ -1,8 +1,7 @@
-// The exact searches by themselves, bounds from alignments, and parts of many buffers.
+// The two exact searches by themselves, bounds from alignments, and parts of many buffers.
 #include <criterion/criterion.h>
 
 #include "memory/exact.h"
-#include "memory/exact_grow.h"
 #include "memory/greedy.h"
 #include "memory/learn_private.h"
 #include "memory/solve.h"
@@ -29,25 +28,16 @@ static const random_shape shapes[] = {
 };
 enum { shape_count = sizeof(shapes) / sizeof(shapes[0]) };
 
-enum { FROM_BOTTOM, LEARNING, GROWING, WAYS };
-
-// Searches every part in one of the ways. False: one has no solution.
-static bool search_parts(const berth_memory_problem *problem, uint64_t capacity, int way,
+// Searches every part in one of the two ways. False: one has no solution.
+static bool search_parts(const berth_memory_problem *problem, uint64_t capacity, bool learning,
                          uint64_t *offsets) {
     uint32_t part_count = 0;
     exact_part *parts = berth_memory__exact_parts(arena, problem->intervals, problem->buffer_count,
                                                   capacity, NULL, &part_count);
     for (uint32_t p = 0; p < part_count; ++p) {
         const int64_t *found = NULL;
-        exact_outcome outcome = EXACT_STOPPED;
-        if (way == GROWING) {
-            exact_grow *search =
-                berth_memory__grow_create(arena, &parts[p], problem->intervals, capacity, 0);
-            uint64_t nodes = 1000000;
-            while (outcome == EXACT_STOPPED && nodes > 0)
-                outcome = berth_memory__grow_run(search, &nodes);
-            found = berth_memory__grow_offsets(search);
-        } else if (way == LEARNING) {
+        exact_outcome outcome;
+        if (learning) {
             learn_search *search = berth_memory__learn_create(arena, &parts[p], NULL, 0);
             uint64_t nodes = 1000000;
             cr_assert_not_null(search);
@@ -69,21 +59,22 @@ static bool search_parts(const berth_memory_problem *problem, uint64_t capacity,
     return true;
 }
 
-Test(memory_exact, all_searches_are_brute_force) {
+Test(memory_exact, both_searches_are_brute_force) {
     for (int s = 0; s < shape_count; ++s) {
         for (uint64_t seed = 1; seed <= 40; ++seed) {
             berth_arena_destroy(arena);
             setup();
             const berth_memory_problem *problem = random_problem(arena, seed, shapes[s]);
             uint64_t optimum = brute_force_height(problem->intervals, problem->buffer_count);
-            for (int way = 0; way < WAYS; ++way) {
+            for (int learning = 0; learning < 2; ++learning) {
                 uint64_t offsets[8];
-                cr_assert(search_parts(problem, optimum, way, offsets),
-                          "shape %d seed %d way %d: not found", s, (int)seed, way);
+                cr_assert(search_parts(problem, optimum, learning, offsets),
+                          "shape %d seed %d learning %d: not found", s, (int)seed, learning);
                 assert_ok(berth_memory_validate(arena, problem, offsets, &optimum, NULL));
                 cr_assert(!has_overlap(problem, offsets));
-                cr_assert(!search_parts(problem, optimum - 1, way, offsets),
-                          "shape %d seed %d way %d: found below the optimum", s, (int)seed, way);
+                cr_assert(!search_parts(problem, optimum - 1, learning, offsets),
+                          "shape %d seed %d learning %d: found below the optimum", s, (int)seed,
+                          learning);
             }
         }
     }
