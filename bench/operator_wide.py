@@ -1,5 +1,5 @@
 """Cases of compare_operators.py for batches, odd last axes and operators of transformers and quantised models, of which none of the other four
-files has the like, chosen before they were measured. See operator_cases.py.
+files has the like, chosen before they were measured; and Col2Im. See operator_cases.py.
 """
 import numpy as np
 
@@ -76,3 +76,24 @@ case('wide_average_pool_dilated', 'AveragePool', [x(2, 11, 33, 35)], kernel_shap
 case('wide_mod_negative_i64', 'Mod', [of(I64, 50, 77, low=-1000, high=1000), of(I64, 77, low=1, high=9)])
 case('wide_reduce_batch_odd', 'ReduceMean', [x(6, 33, 45), ints([1])])
 case('wide_arg_max_i32_odd', 'ArgMax', [of(I32, 40, 77)], axis=0)
+# ---- columns to images ----------------------------------------------------------------------------------------------------------
+
+
+def fold(name, batch, channels, image, block, stride=1, pad=0, dilation=1):
+    windows = [(i + 2 * pad - dilation * (k - 1) - 1) // stride + 1 for i, k in zip(image, block)]
+    case('col2im_' + name, 'Col2Im', [x(batch, channels * int(np.prod(block)), int(np.prod(windows))), ints(image), ints(block)], strides=[stride] * len(image),
+         pads=[pad] * 2 * len(image), dilations=[dilation] * len(image))
+
+
+fold('3x3', 1, 64, [56, 56], [3, 3], pad=1)
+fold('3x3_s2_odd', 1, 32, [57, 55], [3, 3], 2, 1)
+fold('4x4_s2', 1, 32, [64, 64], [4, 4], 2, 1)
+fold('5x5_batch', 2, 8, [33, 35], [5, 5], pad=2)
+fold('7x7', 1, 16, [56, 56], [7, 7], pad=3)
+fold('11x11', 1, 8, [64, 64], [11, 11], pad=5)
+fold('dilated', 1, 16, [40, 40], [3, 3], pad=2, dilation=2)
+fold('dilated_s2', 1, 8, [40, 40], [3, 3], 2, 2, 2)
+fold('patches_16', 1, 3, [224, 224], [16, 16], 16)
+fold('line', 3, 64, [1000], [5], pad=2)
+fold('volume', 1, 4, [8, 20, 20], [2, 3, 3], 2, 1)
+case('col2im_overlap_add', 'Col2Im', [x(1, 512, 251), ints([1, 32512]), ints([1, 512])], strides=[1, 128])

@@ -333,8 +333,172 @@ static berth_value_id window_places(onnx_compose *c, const window *windows, uint
     return onnx_reshaped(c, at, (int64_t[]){-1, 1}, 2);
 }
 
+// What is known of one dimension of the image and of its windows when the model is read. The padded
+// image is units of `pixels`, the stride. `taps` neighbours reach different pixels of a unit, and are one
+// term of the sum; those of the next term lie `step` units behind them.
+typedef struct fold {
+    int64_t image, kernel, windows;
+    int64_t pixels, taps, terms, step, units;
+} fold;
+
+// Sums of more terms than this are made by ScatterND, which is one operation for any number.
+enum { MOST_TERMS = 128 };
+
+static fold fold_of(onnx_compose *c, const window *w, int64_t image, int64_t kernel, uint32_t i) {
+    bool fits = image >= 1 && kernel >= 1 && image <= INT32_MAX && kernel <= INT32_MAX;
+    int64_t room = fits ? image + w->before + w->after - w->dilation * (kernel - 1) - 1 : -1;
+    if (room < 0) {
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "dimension %u: no window of %lld taps lies in an image of %lld", i,
+                          (long long)kernel, (long long)image);
+        return (fold){0};
+    }
+    fold f = {.image = image, .kernel = kernel, .windows = room / w->stride + 1};
+    bool lined = w->dilation % w->stride == 0;  // all taps reach the first pixel of a unit
+    f.pixels = w->stride;
+    f.taps = lined ? 1 : w->stride;
+    if (f.taps > kernel) f.taps = kernel;
+    f.terms = (kernel + f.taps - 1) / f.taps;
+    f.step = lined ? w->dilation / w->stride : 1;
+    f.units = f.windows + (f.terms - 1) * f.step;
+    int64_t needed = (w->before + image + f.pixels - 1) / f.pixels;
+    if (f.units < needed) f.units = needed;
+    return f;
+}
+
+// True where shapes are constants and few terms reach a pixel. Fails where the columns do not fit them.
+static bool read_folds(onnx_compose *c, berth_value_id x, const window *windows, uint32_t n,
+                       fold *folds) {
+    const berth_tensor *image = onnx_call_constant(c->call, onnx_compose_input(c, 1));
+    const berth_tensor *block = onnx_call_constant(c->call, onnx_compose_input(c, 2));
+    if (c->status || !image || !block || 1 + 2 * n > BERTH_MAX_RANK) return false;
+    int64_t terms = 1, taps = 1, places = 1;
+    for (uint32_t i = 0; i < n; ++i) {
+        folds[i] = fold_of(c, &windows[i], berth_tensor_get_i64(image, i),
+                           berth_tensor_get_i64(block, i), i);
+        bool lined = windows[i].dilation % windows[i].stride == 0;
+        if (c->status || (windows[i].dilation > 1 && !lined)) return false;
+        if (folds[i].kernel > INT32_MAX / taps || folds[i].windows > INT32_MAX / places)
+            return false;
+        taps *= folds[i].kernel;
+        places *= folds[i].windows;
+        terms *= folds[i].terms;
+    }
+    int64_t rows = onnx_compose_extent(c, x, 1), columns = onnx_compose_extent(c, x, 2);
+    if ((rows >= 0 && rows % taps) || (columns >= 0 && columns != places))
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "columns of %lld x %lld do not fit %lld taps and %lld windows",
+                          (long long)rows, (long long)columns, (long long)taps, (long long)places);
+    return !c->status && terms <= MOST_TERMS;
+}
+
+// Term number `term` of the sum: the columns of its taps, moved to the pixels that these reach.
+// columns: (images, taps..., windows...); the result: (images, taps..., units...).
+static berth_value_id fold_term(onnx_compose *c, berth_value_id columns, const fold *folds,
+                                uint32_t n, int64_t term) {
+    int64_t begin[BERTH_MAX_RANK], end[BERTH_MAX_RANK], axes[BERTH_MAX_RANK];
+    int64_t pads[2 * BERTH_MAX_RANK] = {0};
+    uint32_t rank = 1 + 2 * n;
+    bool padded = false;
+    for (uint32_t i = n; i-- > 0;) {
+        const fold *f = &folds[i];
+        int64_t at = term % f->terms;
+        term /= f->terms;
+        axes[i] = 1 + i;
+        begin[i] = at * f->taps;
+        end[i] = begin[i] + f->taps < f->kernel ? begin[i] + f->taps : f->kernel;
+        pads[rank + 1 + i] = f->taps - (end[i] - begin[i]);
+        pads[1 + n + i] = at * f->step;
+        pads[rank + 1 + n + i] = f->units - f->windows - at * f->step;
+        padded |= f->taps > end[i] - begin[i] || f->units > f->windows;
+    }
+    berth_value_id slice[4] = {columns, onnx_int_list(c, begin, n), onnx_int_list(c, end, n),
+                               onnx_int_list(c, axes, n)};
+    berth_value_id part = onnx_make(c, BERTH_OP_SLICE, slice, 4);
+    return padded ? onnx_make2(c, BERTH_OP_PAD, part, onnx_int_list(c, pads, 2 * rank)) : part;
+}
+
+// Shapes are known: the sum of the columns of each tap, padded to where they lie. With strides, taps
+// that reach different pixels are one term, whose pixels are put in order after the sum. The order of the
+// taps is that of the sums of ONNX Runtime.
+static berth_value_id sum_of_folds(onnx_compose *c, berth_value_id x, const window *windows,
+                                   const fold *folds, uint32_t n) {
+    size batch = size_of(c, x, 0), rows = size_of(c, x, 1);
+    size columns[BERTH_MAX_RANK], out[BERTH_MAX_RANK];
+    int64_t order[BERTH_MAX_RANK] = {0}, terms = 1, taps = 1;
+    int64_t pads[2 * BERTH_MAX_RANK] = {0};
+    uint32_t rank = 1 + 2 * n;
+    bool strided = false, between = false;
+    for (uint32_t i = 0; i < n; ++i) {
+        columns[1 + i] = fixed(folds[i].kernel);
+        columns[1 + n + i] = fixed(folds[i].windows);
+        order[1 + 2 * i] = 1 + n + i;
+        order[2 + 2 * i] = 1 + i;
+        out[2 + i] = fixed(folds[i].units * folds[i].pixels);
+        pads[rank + 1 + i] = folds[i].pixels - folds[i].taps;
+        between |= folds[i].pixels > folds[i].taps;
+        strided |= folds[i].pixels > 1;
+        terms *= folds[i].terms;
+        taps *= folds[i].kernel;
+    }
+    size channels =
+        rows.known >= 0
+            ? fixed(rows.known / taps)
+            : (size){BERTH_DIM_UNKNOWN,
+                     onnx_div(c, rows.value, onnx_scalar(c, BERTH_DTYPE_I64, (double)taps))};
+    out[0] = batch;
+    out[1] = channels;
+    columns[0] = times(c, batch, channels);
+    x = shaped(c, x, columns, rank);
+    berth_value_id sum = onnx_like(c, x, 0);  // 0 + -0 is 0
+    for (int64_t t = 0; t < terms; ++t) sum = onnx_add(c, sum, fold_term(c, x, folds, n, t));
+    if (between) sum = onnx_make2(c, BERTH_OP_PAD, sum, onnx_int_list(c, pads, 2 * rank));
+    if (strided) sum = onnx_transposed(c, sum, order, rank);
+    sum = shaped(c, sum, out, n + 2);
+    for (uint32_t i = 0; i < n; ++i)
+        if (windows[i].before || out[2 + i].known > folds[i].image)
+            sum = onnx_sliced(c, sum, 2 + i, windows[i].before, windows[i].before + folds[i].image,
+                              1);
+    return sum;
+}
+
 // The columns are added up where they lie in the padded image, of which the middle stays. Elements
 // go with their batch and channel last, so that one index serves all of these.
+static berth_value_id scattered_columns(onnx_compose *c, berth_value_id x, berth_value_id image,
+                                        berth_value_id block, const window *windows, uint32_t n) {
+    berth_value_id padded[BERTH_MAX_RANK], all = BERTH_NONE, taps = BERTH_NONE;
+    for (uint32_t i = 0; i < n; ++i) {
+        berth_value_id extent = vector_entry(c, image, i), kernel = vector_entry(c, block, i);
+        padded[i] = scaled(c, extent, 1, windows[i].before + windows[i].after);
+        all = i ? onnx_mul(c, all, padded[i]) : padded[i];
+        taps = i ? onnx_mul(c, taps, kernel) : kernel;
+    }
+    size batch = size_of(c, x, 0);
+    size channels = {BERTH_DIM_UNKNOWN, onnx_div(c, onnx_extent_of(c, x, 1), taps)};
+    size per_channel = times(c, (size){BERTH_DIM_UNKNOWN, taps}, size_of(c, x, 2));
+    berth_value_id columns = shaped(c, x, (size[]){batch, channels, per_channel}, 3);
+    columns = onnx_transposed(c, columns, (int64_t[]){2, 0, 1}, 3);
+    berth_value_id extents[3] = {onnx_unsqueezed(c, all, 0),
+                                 onnx_unsqueezed(c, size_value(c, batch), 0),
+                                 onnx_unsqueezed(c, channels.value, 0)};
+    berth_value_id zeros =
+        onnx_make2(c, BERTH_OP_EXPAND, onnx_like(c, x, 0), onnx_concatenated(c, extents, 3, 0));
+    berth_value_id places = window_places(c, windows, n, block, padded);
+    onnx_made sum =
+        onnx_start(c, BERTH_OP_SCATTER_ND, (berth_value_id[]){zeros, places, columns}, 3, 1);
+    onnx_set_string(sum, "reduction", "add");
+    berth_value_id y = onnx_transposed(c, onnx_finish(sum), (int64_t[]){1, 2, 0}, 3);
+    size apart[BERTH_MAX_RANK] = {batch, channels};
+    for (uint32_t i = 0; i < n; ++i) apart[2 + i] = (size){BERTH_DIM_UNKNOWN, padded[i]};
+    y = shaped(c, y, apart, n + 2);
+    for (uint32_t i = 0; i < n; ++i) {
+        if (!windows[i].before && !windows[i].after) continue;
+        int64_t end = windows[i].after ? -windows[i].after : INT64_MAX;
+        y = onnx_sliced(c, y, 2 + i, windows[i].before, end, 1);
+    }
+    return y;
+}
+
 berth_status onnx_build_col2im(onnx_call *call) {
     enum { most = BERTH_MAX_RANK / 2 };
     onnx_compose c = onnx_compose_begin(call, 3, 3);
@@ -351,37 +515,11 @@ berth_status onnx_build_col2im(onnx_call *call) {
     if (c.status) return c.status;
     uint32_t n = (uint32_t)dims;
     window windows[most];
-    berth_value_id padded[most], all = BERTH_NONE, taps = BERTH_NONE;
-    for (uint32_t i = 0; i < n; ++i) {
-        windows[i] = read_window(&c, i, n);
-        berth_value_id extent = vector_entry(&c, image, i), kernel = vector_entry(&c, block, i);
-        padded[i] = scaled(&c, extent, 1, windows[i].before + windows[i].after);
-        all = i ? onnx_mul(&c, all, padded[i]) : padded[i];
-        taps = i ? onnx_mul(&c, taps, kernel) : kernel;
-    }
-    size batch = size_of(&c, x, 0);
-    size channels = {BERTH_DIM_UNKNOWN, onnx_div(&c, onnx_extent_of(&c, x, 1), taps)};
-    size per_channel = times(&c, (size){BERTH_DIM_UNKNOWN, taps}, size_of(&c, x, 2));
-    berth_value_id columns = shaped(&c, x, (size[]){batch, channels, per_channel}, 3);
-    columns = onnx_transposed(&c, columns, (int64_t[]){2, 0, 1}, 3);
-    berth_value_id extents[3] = {onnx_unsqueezed(&c, all, 0),
-                                 onnx_unsqueezed(&c, size_value(&c, batch), 0),
-                                 onnx_unsqueezed(&c, channels.value, 0)};
-    berth_value_id zeros =
-        onnx_make2(&c, BERTH_OP_EXPAND, onnx_like(&c, x, 0), onnx_concatenated(&c, extents, 3, 0));
-    berth_value_id places = window_places(&c, windows, n, block, padded);
-    onnx_made sum =
-        onnx_start(&c, BERTH_OP_SCATTER_ND, (berth_value_id[]){zeros, places, columns}, 3, 1);
-    onnx_set_string(sum, "reduction", "add");
-    berth_value_id y = onnx_transposed(&c, onnx_finish(sum), (int64_t[]){1, 2, 0}, 3);
-    size apart[BERTH_MAX_RANK] = {batch, channels};
-    for (uint32_t i = 0; i < n; ++i) apart[2 + i] = (size){BERTH_DIM_UNKNOWN, padded[i]};
-    y = shaped(&c, y, apart, n + 2);
-    for (uint32_t i = 0; i < n; ++i) {
-        if (!windows[i].before && !windows[i].after) continue;
-        int64_t end = windows[i].after ? -windows[i].after : INT64_MAX;
-        y = onnx_sliced(&c, y, 2 + i, windows[i].before, end, 1);
-    }
+    fold folds[most];
+    for (uint32_t i = 0; i < n; ++i) windows[i] = read_window(&c, i, n);
+    berth_value_id y = read_folds(&c, x, windows, n, folds)
+                           ? sum_of_folds(&c, x, windows, folds, n)
+                           : scattered_columns(&c, x, image, block, windows, n);
     onnx_compose_output(&c, 0, y);
     return c.status;
 }

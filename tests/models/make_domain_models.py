@@ -290,9 +290,29 @@ def strings():
     ml("svm_classifier_two", "SVMClassifier", [x], 2, **two)
 
 
+def columns():
+    """Col2Im where shapes are constants: strides above, at and below the window, dilations, pads that differ, one to three dimensions."""
+    ints = lambda *values: np.array(values, np.int64)
+    def fold(name, batch, channels, image, block, open_dims=False, **attributes):
+        sizes = zip(image, block, attributes.get("strides", [1] * len(image)), attributes.get("dilations", [1] * len(image)),
+                    np.reshape(attributes.get("pads", [0] * 2 * len(image)), (2, -1)).sum(0))
+        windows = [(i + p - d * (k - 1) - 1) // s + 1 for i, k, s, d, p in sizes]
+        x = floats(batch, channels * int(np.prod(block)), int(np.prod(windows)))
+        case(f"col2im_{name}", "Col2Im", [x, ints(*image), ints(*block)], 1, domain="", constants=(1, 2), open_dims=open_dims, **attributes)
+    fold("one_by_one", 2, 3, (5, 6), (3, 2), pads=[1, 0, 1, 2])
+    fold("strides", 2, 2, (10, 9), (4, 3), strides=[3, 2], pads=[2, 0, 1, 2], open_dims=True)
+    fold("gaps", 1, 3, (8, 7), (2, 1), strides=[3, 2])
+    fold("patches", 2, 3, (6, 8), (3, 4), strides=[3, 4])
+    fold("dilations", 1, 2, (9, 8), (3, 2), dilations=[2, 3], pads=[2, 1, 0, 3])
+    fold("strides_and_dilations", 1, 2, (9, 12), (3, 3), strides=[2, 2], dilations=[2, 4])
+    fold("dilations_between", 1, 2, (9, 8), (3, 3), strides=[2, 1], dilations=[3, 1])
+    fold("line", 2, 2, (23,), (8,), strides=[2], pads=[3, 1])
+    fold("volume", 1, 2, (4, 5, 6), (2, 3, 2), strides=[1, 2, 2], pads=[0, 1, 1, 1, 0, 1])
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
-    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings):
+    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 

@@ -30,6 +30,16 @@ static pb attr_text(const char *name, const char *text) {
     return attribute;
 }
 
+// An initializer of i64[1].
+static void graph_number(pb *graph, const char *name, int64_t value) {
+    pb tensor = {.size = 0};
+    pb_int(&tensor, 1, 1);
+    pb_int(&tensor, 2, 7);
+    pb_text(&tensor, 8, name);
+    pb_bytes(&tensor, 9, &value, sizeof(value));
+    pb_message(graph, 5, &tensor);
+}
+
 static void expect(const row *r, const char *domain) {
     pb graph = {.size = 0}, model = {.size = 0}, node = {.size = 0};
     graph_input(&graph, "cube", 3, cube);
@@ -39,6 +49,9 @@ static void expect(const row *r, const char *domain) {
     graph_value(&graph, 11, "ids", 7, 1, cube);
     graph_value(&graph, 11, "code", 17, 1, cube);
     graph_value(&graph, 11, "nibble", 22, 1, cube);
+    graph_number(&graph, "two", 2);
+    graph_number(&graph, "three", 3);
+    graph_number(&graph, "eight", 8);
     graph_output(&graph, "y", 0, NULL);
     for (const char *const *in = r->inputs; *in; ++in) pb_text(&node, 1, *in);
     pb_text(&node, 2, "y");
@@ -120,6 +133,9 @@ Test(compositions, wrong_attributes_of_images) {
          "strides"},
         {"Col2Im", INPUTS("cube", "ids", "ids"), (pb[]){attr_ints("dilations", twice, 2)}, 1,
          "dilation 0"},
+        {"Col2Im", INPUTS("cube", "eight", "two"), NULL, 0, "3 x 8 do not fit 2 taps"},
+        {"Col2Im", INPUTS("cube", "eight", "three"), NULL, 0, "3 taps and 6 windows"},
+        {"Col2Im", INPUTS("cube", "two", "eight"), NULL, 0, "no window of 8 taps"},
         {"RandomUniform", INPUTS(""), (pb[]){attr_ints("shape", (int64_t[]){-1}, 1)}, 1,
          "negative"},
         {"Multinomial", INPUTS("matrix"), (pb[]){attr_int("sample_size", 0)}, 1, "0 samples"},
