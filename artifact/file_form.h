@@ -5,7 +5,7 @@
 //   sections       each starts at a multiple of 128; little endian; gaps are zero
 //
 // A fallback is a file of the same form inside of the file. Its constants that the surrounding one has
-// too are there alone.
+// too are there alone. So is a program of byte code, and the images that several of these have are in the surrounding file.
 //
 // A section of records holds packed records of one kind, described by a table of fields below, from
 // which both writer and reader work. Texts are offsets into the section of texts; lists of numbers
@@ -33,8 +33,10 @@
 #endif
 
 #define BERTH_PROGRAM_MAGIC "BERTHPRG"
-// 6: stores (BERTH_POOL_STORE); with them, byte code. 7: families whose checks differ
-#define BERTH_PROGRAM_VERSION 7u
+// 6: stores (BERTH_POOL_STORE); with them, byte code. 7: families whose checks differ. 8: images that programs of byte
+// code share
+#define BERTH_PROGRAM_VERSION 8u
+#define BERTH_PROGRAM_WITH_CHECKS 7u
 #define BERTH_PROGRAM_WITH_STORES 6u
 #define BERTH_PROGRAM_OLDEST 5u
 #define BERTH_PROGRAM_FILE_ALIGNMENT 128u
@@ -105,13 +107,16 @@ typedef enum berth_file_section_kind {
     BERTH_SECTION_KINDS = 64,
 } berth_file_section_kind;
 #define BERTH_SECTION_OPTIONAL 0x80000000u
+#define BERTH_IMAGE_SURROUNDING                                                                    \
+    (UINT64_C(1) << 63)  // in an offset: into the surrounding file's IMAGES
 
 typedef enum berth_field_type {
     BERTH_FIELD_TEXT,   // const char *         as u64 offset into TEXTS
     BERTH_FIELD_U32,    // uint32_t, int, enum  as u32; `count` of them in a row
     BERTH_FIELD_64,     // 64-bit integer or double, `count` of them in a row
     BERTH_FIELD_BOOL,   // bool                 as u32
-    BERTH_FIELD_IMAGE,  // const void *         as u64 offset into IMAGES; the size is a field of
+    BERTH_FIELD_IMAGE,  // const void *         as u64 offset into IMAGES, of the surrounding file
+                        // with BERTH_IMAGE_SURROUNDING; the size is a field of
                         // its own
 } berth_field_type;
 

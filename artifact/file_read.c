@@ -9,12 +9,15 @@
 
 // ---- kernels, steps, constants ----
 
+// It lies in the images of this file or of that around it.
 static berth_status check_image(const berth_file_reader *r, const void *data, uint64_t size_bytes) {
-    uint64_t offset = (uint64_t)((const uint8_t *)data -
-                                 (const uint8_t *)berth_artifact__content(r, BERTH_SECTION_IMAGES));
-    if (size_bytes > r->sections[BERTH_SECTION_IMAGES].size_bytes - offset)
-        return BAD("it ends outside of the images");
-    return BERTH_OK;
+    for (; r; r = r->surrounding) {
+        const uint64_t total = r->sections[BERTH_SECTION_IMAGES].size_bytes;
+        const uint64_t offset =
+            (uintptr_t)data - (uintptr_t)berth_artifact__content(r, BERTH_SECTION_IMAGES);
+        if (offset <= total && size_bytes <= total - offset) return BERTH_OK;
+    }
+    return BAD("it ends outside of the images");
 }
 
 static berth_status check_images(const berth_file_reader *r, const berth_program *program) {

@@ -110,6 +110,16 @@ static berth_status read_text(const berth_file_reader *r, uint64_t offset, const
     return BERTH_OK;
 }
 
+// The end is checked with the size, when the record is complete.
+static berth_status read_image(const berth_file_reader *r, uint64_t offset, const void **out) {
+    if (offset & BERTH_IMAGE_SURROUNDING) r = r->surrounding;
+    offset &= ~BERTH_IMAGE_SURROUNDING;
+    if (!r || offset > r->sections[BERTH_SECTION_IMAGES].size_bytes)
+        return BAD("an image at %llu is outside of the images", (unsigned long long)offset);
+    *out = (const uint8_t *)berth_artifact__content(r, BERTH_SECTION_IMAGES) + offset;
+    return BERTH_OK;
+}
+
 static berth_status read_field(const berth_file_reader *r, const berth_file_field *field,
                                const uint8_t *in, uint8_t *member) {
     uint64_t offset = 0;
@@ -122,11 +132,9 @@ static berth_status read_field(const berth_file_reader *r, const berth_file_fiel
         BERTH_TRY(read_text(r, offset, &text));
         memcpy(member, &text, sizeof(text));
         break;
-    case BERTH_FIELD_IMAGE:  // the end is checked with the size, when the record is complete
+    case BERTH_FIELD_IMAGE:
         memcpy(&offset, in, sizeof(offset));
-        if (offset > r->sections[BERTH_SECTION_IMAGES].size_bytes)
-            return BAD("an image at %llu is outside of the images", (unsigned long long)offset);
-        image = (const uint8_t *)berth_artifact__content(r, BERTH_SECTION_IMAGES) + offset;
+        BERTH_TRY(read_image(r, offset, &image));
         memcpy(member, &image, sizeof(image));
         break;
     case BERTH_FIELD_BOOL:

@@ -9,17 +9,17 @@
 
 typedef BERTH_VEC(berth_file_part) part_list;
 
-// Constants of a program by content.
-typedef struct indexed_constant {
+// Constants, or images, of a program by content.
+typedef struct indexed_content {
     const void *data;
     uint64_t size_bytes;
-    uint64_t offset_bytes;  // in CONSTANT_DATA
-    uint32_t record;
-} indexed_constant;
-typedef struct constant_index {
+    uint64_t offset_bytes;  // in CONSTANT_DATA, or IMAGES
+    uint32_t record;        // of a constant
+} indexed_content;
+typedef struct content_index {
     berth_interner *hashes;
-    BERTH_VEC(indexed_constant) rows;  // by interned id
-} constant_index;
+    BERTH_VEC(indexed_content) rows;  // by interned id
+} content_index;
 
 typedef struct writer {
     const berth_program *program;
@@ -32,7 +32,10 @@ typedef struct writer {
     berth_strbuf images;
     part_list constant_parts;  // content and the gap after it, alternating
     uint64_t constant_bytes;
-    const constant_index *surrounding;  // of a fallback: the constants of the file that it is in
+    const content_index *surrounding;         // of a file in a file: the constants of that one
+    const content_index *surrounding_images;  // the same; NULL: it has none that are shared
+    content_index *shared_images;             // that several programs of variants have; NULL: none
+    bool has_shared;                          // an image here is the surrounding file's
     part_list fallback_parts;
     part_list vm_parts;   // programs of variants
     bool lacks_constant;  // data of byte code is none of the program's constants
@@ -65,6 +68,31 @@ static uint64_t add_image(writer *w, const void *data, uint64_t size_bytes) {
     return offset;
 }
 
+static uint32_t id_of_content(berth_interner *hashes, const void *data, uint64_t size_bytes) {
+    char hex[33];
+    berth_hash128_hex(berth_hash128_of(data, (size_t)size_bytes), hex);
+    return berth_intern(hashes, hex);
+}
+
+// The same content in an index; NULL: it has none, or there is no index.
+static const indexed_content *find_content(const content_index *index, const void *data,
+                                           uint64_t size_bytes) {
+    if (!index || size_bytes == 0) return NULL;
+    uint32_t id = id_of_content(index->hashes, data, size_bytes);
+    if (id >= index->rows.count) return NULL;
+    const indexed_content *row = &index->rows.data[id];
+    if (row->size_bytes != size_bytes || memcmp(row->data, data, (size_t)size_bytes) != 0)
+        return NULL;
+    return row;
+}
+
+// Where the file that is written has an image, or that around it.
+static uint64_t place_image(writer *w, const void *data, uint64_t size_bytes) {
+    const indexed_content *same = find_content(w->surrounding_images, data, size_bytes);
+    w->has_shared |= same != NULL;
+    return same ? same->offset_bytes | BERTH_IMAGE_SURROUNDING : add_image(w, data, size_bytes);
+}
+
 // Packs one record. `image_bytes`: of its IMAGE field, if it has one.
 static void put_record(writer *w, const berth_file_record_form *form, const void *record,
                        uint64_t image_bytes, uint8_t *out) {
@@ -83,7 +111,7 @@ static void put_record(writer *w, const berth_file_record_form *form, const void
             break;
         case BERTH_FIELD_IMAGE:
             memcpy(&pointer, member, sizeof(pointer));
-            offset = add_image(w, pointer, image_bytes);
+            offset = place_image(w, pointer, image_bytes);
             memcpy(out, &offset, sizeof(offset));
             break;
         case BERTH_FIELD_BOOL:
@@ -181,15 +209,9 @@ static void put_steps(writer *w) {
                 (uint64_t)w->numbers_64.count * sizeof(int64_t));
 }
 
-static uint32_t id_of_content(berth_interner *hashes, const void *data, uint64_t size_bytes) {
-    char hex[33];
-    berth_hash128_hex(berth_hash128_of(data, (size_t)size_bytes), hex);
-    return berth_intern(hashes, hex);
-}
-
-static constant_index *index_constants(const writer *w) {
+static content_index *index_constants(const writer *w) {
     const berth_program *program = w->program;
-    constant_index *index = berth_arena_new(w->arena, constant_index);
+    content_index *index = berth_arena_new(w->arena, content_index);
     index->hashes = berth_interner_create(w->arena);
     uint64_t offset_bytes = 0;
     for (uint32_t i = 0; i < program->constant_count; ++i) {
@@ -197,24 +219,11 @@ static constant_index *index_constants(const writer *w) {
         uint64_t size_bytes = program->tensors[program->constants[i].tensor].size_bytes;
         uint32_t id = id_of_content(index->hashes, data, size_bytes);
         while (index->rows.count <= id)
-            berth_vec_push(w->arena, &index->rows, (indexed_constant){0});
-        index->rows.data[id] = (indexed_constant){data, size_bytes, offset_bytes, i};
+            berth_vec_push(w->arena, &index->rows, (indexed_content){0});
+        index->rows.data[id] = (indexed_content){data, size_bytes, offset_bytes, i};
         offset_bytes += berth_artifact__padded(size_bytes);
     }
     return index;
-}
-
-// The same content in the surrounding file; NULL: it has none.
-static const indexed_constant *find_surrounding(const writer *w, const void *data,
-                                                uint64_t size_bytes) {
-    const constant_index *index = w->surrounding;
-    if (!index || size_bytes == 0) return NULL;
-    uint32_t id = id_of_content(index->hashes, data, size_bytes);
-    if (id >= index->rows.count) return NULL;
-    const indexed_constant *row = &index->rows.data[id];
-    if (row->size_bytes != size_bytes || memcmp(row->data, data, (size_t)size_bytes) != 0)
-        return NULL;
-    return row;
 }
 
 static void put_constants(writer *w) {
@@ -226,7 +235,7 @@ static void put_constants(writer *w) {
         const berth_program_constant *constant = &program->constants[i];
         uint64_t size_bytes = program->tensors[constant->tensor].size_bytes;
         size_t gap = (size_t)(berth_artifact__padded(size_bytes) - size_bytes);
-        const indexed_constant *same = find_surrounding(w, constant->data, size_bytes);
+        const indexed_content *same = find_content(w->surrounding, constant->data, size_bytes);
         if (same) {
             records[i] = (berth_file_constant){constant->tensor, 1, same->offset_bytes};
             continue;
@@ -253,7 +262,7 @@ static void put_constants(writer *w) {
 
 // Where constants lie, by their data.
 typedef struct vm_tensors {
-    const constant_index *index;
+    const content_index *index;
     BERTH_VEC(berth_file_vm_tensor) list;
 } vm_tensors;
 
@@ -341,6 +350,28 @@ static void put_vm(writer *w, const berth_vm_body *vm) {
     put_vm_families(w, vm);
 }
 
+// What is met the second time is stored here, once for all programs that have it.
+static void share_image(writer *w, content_index *met, const void *data, uint64_t size_bytes) {
+    const uint32_t id = id_of_content(met->hashes, data, size_bytes);
+    while (met->rows.count <= id) berth_vec_push(w->arena, &met->rows, (indexed_content){0});
+    indexed_content *row = &met->rows.data[id];
+    if (row->record++ != 1) return;
+    *row = (indexed_content){data, size_bytes, add_image(w, data, size_bytes), 2};
+    w->shared_images = met;
+}
+
+static void share_images(writer *w, const berth_vm_body *vm) {
+    content_index *met = berth_arena_new(w->arena, content_index);
+    met->hashes = berth_interner_create(w->arena);
+    for (uint32_t i = 0; i < vm->variant_count; ++i) {
+        const berth_program *p = vm->variants[i].program;
+        for (uint32_t k = 0; p && k < p->executable_count; ++k)
+            share_image(w, met, p->executables[k].data, p->executables[k].size_bytes);
+        for (uint32_t k = 0; p && k < p->attachment_count; ++k)
+            share_image(w, met, p->attachments[k].data, p->attachments[k].size_bytes);
+    }
+}
+
 static void put_sections(writer *w) {
     const berth_program *p = w->program;
     add_text(w, "");
@@ -356,6 +387,7 @@ static void put_sections(writer *w) {
     put_records(w, BERTH_SECTION_EXECUTABLES, p->executables, p->executable_count);
     put_kernels(w);
     if (p->vm) put_vm(w, p->vm);
+    if (p->vm) share_images(w, p->vm);
     put_steps(w);
     put_records(w, BERTH_SECTION_PLACEMENTS, p->placements, p->placement_count);
     put_records(w, BERTH_SECTION_ATTACHMENTS, p->attachments, p->attachment_count);
@@ -410,12 +442,14 @@ typedef struct write_call {
     berth_strbuf into;
 } write_call;
 
-// The oldest version whose readers understand all of the program.
-static uint32_t version_of(const berth_program *program) {
+// The oldest version whose readers understand all of the file.
+static uint32_t version_of(const writer *w) {
+    const berth_program *program = w->program;
+    if (w->shared_images || w->has_shared) return BERTH_PROGRAM_VERSION;
     for (uint32_t i = 0; program->vm && i < program->vm->family_count; ++i)
         for (uint32_t k = 0; k < program->vm->families[i].header->patch_count; ++k)
             if (program->vm->families[i].patches[k].kind == BERTH_PATCH_CHECK_EXTENT)
-                return BERTH_PROGRAM_VERSION;
+                return BERTH_PROGRAM_WITH_CHECKS;
     for (uint32_t i = 0; i < program->pool_count; ++i)
         if (program->pools[i].usage == BERTH_POOL_STORE) return BERTH_PROGRAM_WITH_STORES;
     return BERTH_PROGRAM_OLDEST;
@@ -424,7 +458,7 @@ static uint32_t version_of(const berth_program *program) {
 // All of the file but a signature, as parts.
 static void make_parts(writer *w, part_list *parts) {
     memcpy(w->header.magic, BERTH_PROGRAM_MAGIC, sizeof(w->header.magic));
-    w->header.version = version_of(w->program);
+    w->header.version = version_of(w);
     w->header.file_size_bytes = place_sections(w, parts);
     w->header.checksum = berth_artifact__header_checksum(&w->header, w->table);
 }
@@ -444,12 +478,13 @@ static berth_status put_files(writer *w, berth_file_section_kind kind,
                               const berth_program *const *programs, uint32_t count,
                               part_list *parts) {
     if (count == 0) return BERTH_OK;
-    const constant_index *index = index_constants(w);
+    const content_index *index = index_constants(w);
     bool ignorable = berth_artifact__section_ignorable(kind);
     uint64_t size_bytes = 0;
     for (uint32_t i = 0; i < count; ++i) {
         writer *inner = make_writer(w->arena, programs[i]);
         inner->surrounding = index;
+        inner->surrounding_images = kind == BERTH_SECTION_VM_PROGRAMS ? w->shared_images : NULL;
         put_sections(inner);
         make_parts(inner, parts);
         uint64_t file_bytes = inner->header.file_size_bytes;

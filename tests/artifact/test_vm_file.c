@@ -91,6 +91,43 @@ Test(artifact_vm_file, constants_are_there_once) {
     cr_assert_eq(back->constant_count, p->constant_count);
 }
 
+static uint32_t version_of(const uint8_t *file) {
+    berth_file_header header;
+    memcpy(&header, file, sizeof(header));
+    return header.version;
+}
+
+// Both segments' programs are one: their code is in the file around them, and nowhere else.
+Test(artifact_vm_file, images_are_there_once) {
+    berth_program *p = vm_program(arena, 3);
+    const berth_program *written = p->vm->variants[0].program, *back = back_from(p);
+    const berth_program *first = back->vm->variants[0].program;
+    const berth_program *second = back->vm->variants[1].program;
+    cr_assert_gt(first->executable_count, 0);
+    for (uint32_t i = 0; i < first->executable_count; ++i) {
+        cr_assert_arr_eq(first->executables[i].data, written->executables[i].data,
+                         (size_t)written->executables[i].size_bytes);
+        cr_assert_eq(first->executables[i].data, second->executables[i].data);
+    }
+    size_t size_bytes = 0;
+    uint8_t *data = to_file(p, &size_bytes);
+    cr_assert_eq(version_of(data), 8, "readers before it would take other bytes for code");
+    // The first program's file alone: what is around it is not there.
+    size_t inner = 1;
+    while (memcmp(data + inner, BERTH_PROGRAM_MAGIC, 8) != 0) inner++;
+    berth_file_header header;
+    memcpy(&header, data + inner, sizeof(header));
+    assert_fails(berth_program_parse(arena, data + inner, (size_t)header.file_size_bytes, &back),
+                 BERTH_INVALID_ARGUMENT, "outside of the images");
+    // One program shares nothing, and older readers read it.
+    berth_vm_body body = *p->vm;
+    berth_vm_variant variants[2] = {body.variants[0], body.variants[2]};
+    body.variants = variants;
+    body.variant_count = 2;
+    p->vm = &body;
+    cr_assert_eq(version_of(to_file(p, &size_bytes)), 6);
+}
+
 Test(artifact_vm_file, every_damaged_byte_is_found) {
     size_t size_bytes = 0;
     uint8_t *data = to_file(vm_program(arena, 3), &size_bytes);
