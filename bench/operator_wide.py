@@ -1,5 +1,5 @@
 """Cases of compare_operators.py for batches, odd last axes and operators of transformers and quantised models, of which none of the other four
-files has the like, chosen before they were measured; and Col2Im. See operator_cases.py.
+files has the like, chosen before they were measured; and Col2Im and more of RoiAlign. See operator_cases.py.
 """
 import numpy as np
 
@@ -97,3 +97,19 @@ fold('patches_16', 1, 3, [224, 224], [16, 16], 16)
 fold('line', 3, 64, [1000], [5], pad=2)
 fold('volume', 1, 4, [8, 20, 20], [2, 3, 3], 2, 1)
 case('col2im_overlap_add', 'Col2Im', [x(1, 512, 251), ints([1, 32512]), ints([1, 512])], strides=[1, 128])
+# ---- regions --------------------------------------------------------------------------------------------------------------------
+
+
+def regions(name, batch, channels, height, width, count, bins, **attributes):
+    corners = np.sort(np.random.RandomState(1).uniform(0, 1, (count, 2, 2)), 1) * [width - 1, height - 1]
+    case('roi_align_' + name, 'RoiAlign', [x(batch, channels, height, width), Feed(corners.reshape(count, 4).astype(F32)), ints([i % batch for i in range(count)])],
+         output_height=bins, output_width=bins, **attributes)
+
+
+regions('adaptive', 1, 256, 50, 50, 50, 7, sampling_ratio=0)
+regions('adaptive_max', 1, 256, 50, 50, 50, 7, sampling_ratio=0, mode='max')
+regions('pyramid', 1, 64, 100, 152, 100, 14, sampling_ratio=2)
+regions('few_max', 1, 64, 50, 50, 13, 7, sampling_ratio=2, mode='max')
+regions('one', 1, 64, 50, 50, 1, 7, sampling_ratio=2)
+regions('odd', 2, 30, 33, 35, 20, 5, sampling_ratio=2)
+regions('odd_max', 2, 30, 33, 35, 20, 5, sampling_ratio=2, mode='max')

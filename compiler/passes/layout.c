@@ -325,6 +325,8 @@ static berth_status convert(pass *p, berth_op_id id) {
         else if (kind == BERTH_OP_MAX_POOL || kind == BERTH_OP_AVERAGE_POOL ||
                  kind == BERTH_OP_GLOBAL_AVERAGE_POOL || kind == BERTH_OP_GLOBAL_MAX_POOL)
             BERTH_TRY(berth_layout__pool(p, id, &done));
+        else if (kind == BERTH_OP_ROI_ALIGN)
+            BERTH_TRY(berth_layout__roi_align(p, id, &done));
         else if (kind == BERTH_OP_CONCAT)
             done = berth_layout__concat(p, id);
         else if (kind == BERTH_OP_DEVICE_COPY)

@@ -163,3 +163,33 @@ berth_status berth_layout__pool(pass *p, berth_op_id id, bool *out_done) {
     *out_done = true;
     return BERTH_OK;
 }
+
+// Whether regions read the image so often that copying it into blocks of channels is paid for: a sample
+// that reads a vector of channels in each of four places takes a small part of the time of one that reads
+// elements. Of adaptive samples only the run knows how many there are.
+static bool samples_pay(const pass *p, const berth_op *op) {
+    int64_t given = berth_attrs_int(p->module, &op->attrs, "sampling_ratio", 0);
+    const berth_type *x = type_of(p, op->inputs[0]), *y = type_of(p, op->outputs[0]);
+    double ratio = given > 0 ? (double)given : 2;
+    double samples = (double)y->dims[0] * (double)y->dims[2] * (double)y->dims[3] * ratio * ratio;
+    return samples >= (double)x->dims[0] * (double)x->dims[2] * (double)x->dims[3];
+}
+
+berth_status berth_layout__roi_align(pass *p, berth_op_id id, bool *out_done) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    *out_done = false;
+    if (!berth_layout__is_f32(p, op.inputs[0], 4) || !berth_layout__is_f32(p, op.outputs[0], 4))
+        return BERTH_OK;
+    berth_str_id layout = type_of(p, op.inputs[0])->layout;
+    int64_t channels = type_of(p, op.inputs[0])->dims[1];
+    if (!layout && channels % BERTH_LAYOUT_BLOCK == 0 && samples_pay(p, &op))
+        layout = berth_layout__blocked(p, 4, berth_layout__block_for(p, id, channels));
+    else if (!berth_layout__block(p, op.inputs[0]))
+        return BERTH_OK;
+    for (uint32_t i = 0; i < op.input_count; ++i)
+        berth_layout__set_input(p, id, i,
+                                berth_layout__convert(p, op.inputs[i], i ? 0 : layout, id, id));
+    berth_layout__set(p, op.outputs[0], layout);
+    *out_done = true;
+    return BERTH_OK;
+}

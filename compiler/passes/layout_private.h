@@ -131,6 +131,9 @@ BERTH_MUST_USE berth_status berth_layout__conv_transpose(berth_layout_pass *p, b
 // Gives a pool its form in blocks of channels or along rows, where it has one (*out_done).
 BERTH_MUST_USE berth_status berth_layout__pool(berth_layout_pass *p, berth_op_id id,
                                                bool *out_done);
+// Gives regions of an image their form in blocks of channels, where it pays (*out_done).
+BERTH_MUST_USE berth_status berth_layout__roi_align(berth_layout_pass *p, berth_op_id id,
+                                                    bool *out_done);
 
 // layout_integer.c
 // Sums of integers as sums of f32, where they are exact: the operation itself becomes the

@@ -2,12 +2,14 @@
 // after the other: the graph computes the same, and only the windows get them for which it pays.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "compiler/compile.h"
 #include "ir/eval.h"
 #include "ir/graph/graph.h"
 #include "ir/tensor/function.h"
+#include "ir/text.h"
 #include "tests/check.h"
 
 typedef struct window {
@@ -264,5 +266,37 @@ Test(layout_padding, few_taps_give_plain_rows) {
                             5, "layout");
         cr_expect_eq(count(&f, BERTH_OP_RELAYOUT), cases[i].relayouts, "case %zu", i);
         berth_arena_destroy(f.arena);
+    }
+}
+
+// Regions that read their image about as often as it has elements go into blocks of channels, others do not.
+Test(layout_padding, regions_in_blocks_of_channels) {
+    const struct {
+        int regions, channels, ratio;
+        uint32_t copies;
+    } cases[] = {{13, 16, 2, 2}, {13, 16, 0, 2}, {13, 24, 2, 2}, {13, 15, 2, 0},
+                 {1, 16, 2, 0},  {3, 16, 1, 0},  {3, 16, 4, 2}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char text[512];
+        berth_arena *arena = NULL;
+        berth_module *module = NULL;
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        snprintf(text, sizeof(text),
+                 "module \"m\"\n"
+                 "graph @main(%%x: f32[1,%d,30,20], %%rois: f32[%d,4], %%of: i64[%d]) {\n"
+                 "  %%y = roi_align(%%x, %%rois, %%of) {output_height = 7, output_width = 7, "
+                 "sampling_ratio = %d}\n"
+                 "  return %%y\n}\n",
+                 cases[i].channels, cases[i].regions, cases[i].regions, cases[i].ratio);
+        assert_ok(berth_module_parse(arena, text, strlen(text), "test", &module));
+        berth_multi_target *target = NULL;
+        assert_ok(berth_target_parse(arena, "cpu -vector_bits=256", NULL, &target));
+        berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
+        berth_compile_result result;
+        assert_ok(berth_compile(module, &options, &result));
+        fixture f = {arena, module, berth_module_find_function(module, "main"), {0}};
+        cr_expect_eq(count(&f, BERTH_OP_RELAYOUT), cases[i].copies, "%d regions of %d channels: %u",
+                     cases[i].regions, cases[i].channels, count(&f, BERTH_OP_RELAYOUT));
+        berth_arena_destroy(arena);
     }
 }

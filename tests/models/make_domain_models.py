@@ -310,9 +310,17 @@ def columns():
     fold("volume", 1, 2, (4, 5, 6), (2, 3, 2), strides=[1, 2, 2], pads=[0, 1, 1, 1, 0, 1])
 
 
+def regions():
+    """Of 16 channels, which lie in blocks; some reach beyond the image."""
+    corners = np.sort(random.uniform(-2, 13, (9, 2, 2)), 1).reshape(9, 4).astype(np.float32)
+    for name, attributes in (("average", dict(mode="avg", sampling_ratio=0)), ("largest", dict(mode="max", sampling_ratio=2))):
+        case(f"roi_align_{name}", "RoiAlign", [floats(2, 16, 12, 11), corners, numbers(0, 2, (9,), np.int64)], 1, domain="", output_height=5,
+             output_width=4, spatial_scale=0.9, **attributes)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
-    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns):
+    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
