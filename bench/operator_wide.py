@@ -1,5 +1,6 @@
 """Cases of compare_operators.py for batches, odd last axes and operators of transformers and quantised models, of which none of the other four
-files has the like, chosen before they were measured; and Col2Im and more of RoiAlign. See operator_cases.py.
+files has the like, chosen before they were measured; and Col2Im,
+GatherBlockQuantized and more of RoiAlign. See operator_cases.py.
 """
 import numpy as np
 
@@ -113,3 +114,17 @@ regions('few_max', 1, 64, 50, 50, 13, 7, sampling_ratio=2, mode='max')
 regions('one', 1, 64, 50, 50, 1, 7, sampling_ratio=2)
 regions('odd', 2, 30, 33, 35, 20, 5, sampling_ratio=2)
 regions('odd_max', 2, 30, 33, 35, 20, 5, sampling_ratio=2, mode='max')
+# ---- rows of blocks -------------------------------------------------------------------------------------------------------------
+
+
+def embedding(name, rows, size, bits, zero, *ids):
+    blocks = -(-size // 32)
+    more = [of(U8, rows, -(-blocks * bits // 8), high=255).array] if zero else []
+    case('gather_block_' + name, 'GatherBlockQuantized', [of(U8, rows, size * bits // 8, high=255).array, indices(ids, rows), np.abs(w(rows, blocks))] + more,
+         bits=bits, block_size=32, quantize_axis=1, **MS)
+
+
+embedding('4_bits', 30000, 768, 4, False, 1, 128)
+embedding('4_bits_zero', 30000, 768, 4, True, 1, 128)
+embedding('8_bits_one', 30000, 1024, 8, False, 1, 1)
+embedding('2_bits_odd', 5000, 100, 2, True, 3, 33)

@@ -115,6 +115,8 @@ berth_value_id onnx_counting(onnx_compose *c, berth_value_id count);
 // x over the root of the mean square of what lies behind `axis`, computed in `stash` (NONE: x's).
 berth_value_id onnx_rms_normalized(onnx_compose *c, berth_value_id x, int64_t axis, double epsilon,
                                    berth_dtype stash);
+// Numbers of 2, 4 or 8 bits in bytes, lowest bits first along the last axis, as bytes (ops_quantize.c).
+berth_value_id onnx_unpacked(onnx_compose *c, berth_value_id bytes, int64_t bits);
 // Pairs of elements of x (batch, sequence, heads, size) turned; cosines and sines are (batch,
 // sequence, 1, rotated / 2). rotated: how many elements of a head, 0 = all.
 berth_value_id onnx_rotated(onnx_compose *c, berth_value_id x, berth_value_id cosines,

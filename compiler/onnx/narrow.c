@@ -22,6 +22,7 @@ static const mover movers[] = {
     {"Expand", false, true, 0},
     {"Flatten", false, true, 0},
     {"Gather", false, true, 0},
+    {"GatherBlockQuantized", true, false, 0},
     {"GatherElements", false, true, 0},
     {"GatherND", false, true, 0},
     {"Identity", false, true, 0},
@@ -42,7 +43,7 @@ static const mover movers[] = {
 };
 
 static const mover *find_mover(const onnx_node *node) {
-    if (*node->domain) return NULL;
+    if (*node->domain && strcmp(node->domain, "com.microsoft")) return NULL;
     for (size_t i = 0; i < sizeof(movers) / sizeof(movers[0]); ++i)
         if (strcmp(movers[i].op_type, node->op_type) == 0) return &movers[i];
     return NULL;

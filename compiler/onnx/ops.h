@@ -76,6 +76,7 @@ BERTH_MUST_USE berth_status onnx_build_ms_fused_matmul(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_gelu(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_group_query_attention(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_integer_to_float(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_ms_gather_block_quantized(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_matmul_nbits(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_multi_head_attention(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_ms_qattention(onnx_call *call);

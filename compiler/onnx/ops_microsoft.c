@@ -380,30 +380,6 @@ berth_status onnx_build_ms_dynamic_lstm(onnx_call *call) {
 
 // ---- MatMulNBits ----
 
-// Numbers of `bits` bits in bytes (rows, 1, bytes) as bytes (rows, count), lowest bits first.
-static berth_value_id unpacked(onnx_compose *c, berth_value_id bytes, int64_t rows, int64_t count,
-                               int64_t bits) {
-    berth_value_id parts[8];
-    uint32_t per_byte = (uint32_t)(8 / bits);
-    for (uint32_t i = 0; i < per_byte; ++i) {
-        berth_value_id part = bytes;
-        if (i) {
-            onnx_made made = onnx_start(
-                c, BERTH_OP_BIT_SHIFT,
-                (berth_value_id[]){part, onnx_like(c, bytes, (double)(i * (uint32_t)bits))}, 2, 1);
-            onnx_set_string(made, "direction", "RIGHT");
-            part = onnx_finish(made);
-        }
-        if (bits < 8)
-            part = onnx_make2(c, BERTH_OP_BITWISE_AND, part,
-                              onnx_like(c, bytes, (double)((1 << bits) - 1)));
-        parts[i] = onnx_unsqueezed(c, part, 3);
-    }
-    berth_value_id all = onnx_concatenated(c, parts, per_byte, 3);
-    all = onnx_reshaped(c, all, (int64_t[]){rows, -1}, 2);
-    return onnx_sliced(c, all, 1, 0, count, 1);
-}
-
 // What lies row by row for each of n columns, as rows of columns.
 static berth_value_id by_columns(onnx_compose *c, berth_value_id value, int64_t n, int64_t rows) {
     value = onnx_reshaped(c, value, (int64_t[]){n, rows}, 2);
@@ -431,8 +407,8 @@ berth_status onnx_build_ms_matmul_nbits(onnx_call *call) {
         by_columns(&c, onnx_cast_to(&c, onnx_compose_input(&c, 2), BERTH_DTYPE_F32), n, groups);
     if (zero != BERTH_NONE) {
         if (onnx_compose_dtype(&c, zero) == BERTH_DTYPE_U8) {
-            zero = onnx_reshaped(&c, zero, (int64_t[]){n, 1, (groups * bits + 7) / 8}, 3);
-            zero = unpacked(&c, zero, n, groups, bits);
+            zero = onnx_reshaped(&c, zero, (int64_t[]){n, (groups * bits + 7) / 8}, 2);
+            zero = onnx_sliced(&c, onnx_unpacked(&c, zero, bits), 1, 0, groups, 1);
         } else {
             zero = onnx_cast_to(&c, zero, BERTH_DTYPE_F32);
         }

@@ -223,6 +223,20 @@ static berth_status cast_input(onnx_call *call, uint32_t index, berth_dtype to) 
     return c.status;
 }
 
+// What is given per block of `block` indices of the axis, for each of x.
+static berth_value_id along_blocks(onnx_compose *c, berth_value_id x, berth_value_id param,
+                                   int64_t axis, int64_t block) {
+    int64_t extent = onnx_compose_extent(c, x, (int)axis);
+    int64_t blocks = onnx_compose_extent(c, param, (int)axis);
+    if (extent >= 0 && blocks >= 0 && extent / block + (extent % block != 0) != blocks)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "%lld blocks of %lld do not make an axis of %lld", (long long)blocks,
+                          (long long)block, (long long)extent);
+    berth_value_id places = onnx_counting(c, onnx_extent_of(c, x, (int)axis));
+    places = onnx_div(c, places, onnx_scalar(c, BERTH_DTYPE_I64, (double)block));
+    return onnx_gathered(c, param, places, axis);
+}
+
 // A scale or zero point so that it broadcasts to x: one, one per index of the axis, or one per block
 // of `block` indices.
 static berth_value_id spread(onnx_compose *c, berth_value_id x, berth_value_id param) {
@@ -242,17 +256,7 @@ static berth_value_id spread(onnx_compose *c, berth_value_id x, berth_value_id p
                           rank);
         return BERTH_NONE;
     }
-    if (block) {
-        int64_t extent = onnx_compose_extent(c, x, (int)axis);
-        int64_t blocks = onnx_compose_extent(c, param, (int)axis);
-        if (extent >= 0 && blocks >= 0 && extent / block + (extent % block != 0) != blocks)
-            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
-                              "%lld blocks of %lld do not make an axis of %lld", (long long)blocks,
-                              (long long)block, (long long)extent);
-        berth_value_id places = onnx_counting(c, onnx_extent_of(c, x, (int)axis));
-        places = onnx_div(c, places, onnx_scalar(c, BERTH_DTYPE_I64, (double)block));
-        return onnx_gathered(c, param, places, axis);
-    }
+    if (block) return along_blocks(c, x, param, axis, block);
     int64_t dims[BERTH_MAX_RANK];
     for (int i = 0; i < rank; ++i) dims[i] = 1;
     dims[axis] = -1;
@@ -386,4 +390,116 @@ berth_status onnx_build_dequantize(onnx_call *call) {
     if (needs_parts(call, type)) return dequantize_parts(call, dtype);
     if (dtype != BERTH_DTYPE_NONE) BERTH_TRY(cast_input(call, 1, dtype));
     return onnx_build_plain(call);
+}
+
+// ---- GatherBlockQuantized of com.microsoft ----
+
+berth_value_id onnx_unpacked(onnx_compose *c, berth_value_id bytes, int64_t bits) {
+    int rank = onnx_compose_rank(c, bytes);
+    if (c->status || bits == 8) return bytes;
+    berth_value_id parts[4];
+    int64_t dims[BERTH_MAX_RANK] = {0};  // 0 keeps an extent
+    uint32_t per_byte = (uint32_t)(8 / bits);
+    for (uint32_t i = 0; i < per_byte; ++i) {
+        onnx_made made = onnx_start(
+            c, BERTH_OP_BIT_SHIFT,
+            (berth_value_id[]){bytes, onnx_like(c, bytes, (double)(i * (uint32_t)bits))}, 2, 1);
+        onnx_set_string(made, "direction", "RIGHT");
+        berth_value_id part = i ? onnx_finish(made) : bytes;
+        part = onnx_make2(c, BERTH_OP_BITWISE_AND, part,
+                          onnx_like(c, bytes, (double)((1 << bits) - 1)));
+        parts[i] = onnx_unsqueezed(c, part, rank);
+    }
+    dims[rank - 1] = -1;
+    return onnx_reshaped(c, onnx_concatenated(c, parts, per_byte, rank), dims, (uint32_t)rank);
+}
+
+typedef struct block_gather {
+    const berth_narrow_type *type;  // NULL: bytes
+    berth_dtype dtype;              // of the result
+    int64_t bits, block;
+    int64_t gather_axis, axis;
+} block_gather;
+
+static int64_t axis_attr(onnx_compose *c, const char *name, int64_t fallback, int rank) {
+    int64_t axis = onnx_call_int(c->call, name, fallback);
+    if (axis < -rank || axis >= rank)
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "%s %lld of %d dimensions", name,
+                          (long long)axis, rank);
+    return axis < 0 ? axis + rank : axis;
+}
+
+static block_gather read_block_gather(onnx_compose *c) {
+    berth_value_id data = onnx_compose_input(c, 0), scale = onnx_compose_input(c, 2);
+    int rank = onnx_compose_want_rank(c, data, "data", 2, BERTH_MAX_RANK - 1);
+    onnx_compose_want_rank(c, scale, "scales", rank, rank);
+    block_gather g = {.type = onnx_narrow_of(c->call->im, data),
+                      .dtype = onnx_compose_dtype(c, scale),
+                      .bits = onnx_call_int(c->call, "bits", 4),
+                      .block = onnx_call_int(c->call, "block_size", 128)};
+    g.gather_axis = axis_attr(c, "gather_axis", 0, rank);
+    g.axis = axis_attr(c, "quantize_axis", 1, rank);
+    bool bytes = !g.type && onnx_compose_dtype(c, data) == BERTH_DTYPE_U8;
+    if (!bytes && (!g.type || g.type->exponent || g.type->bits != 4))
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "data of other types than int4, uint4 and uint8");
+    else if (bytes && (g.gather_axis || (g.bits != 2 && g.bits != 4 && g.bits != 8)))
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "%lld bits gathered along axis %lld of bytes",
+                          (long long)g.bits, (long long)g.gather_axis);
+    if (g.gather_axis == g.axis || g.block < 16 || g.block & (g.block - 1))
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "blocks of %lld along axis %lld, gathered along %lld", (long long)g.block,
+                          (long long)g.axis, (long long)g.gather_axis);
+    berth_value_id zero = onnx_compose_input(c, 3);
+    if (zero != BERTH_NONE && (onnx_narrow_of(c->call->im, zero) != g.type ||
+                               onnx_compose_dtype(c, zero) != onnx_compose_dtype(c, data)))
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "the zero points have another element type");
+    return g;
+}
+
+// Numbers of few bits as i32, gathered.
+static berth_value_id gathered_numbers(onnx_compose *c, const block_gather *g, berth_value_id value,
+                                       berth_value_id indices) {
+    value = onnx_gathered(c, value, indices, g->gather_axis);
+    if (g->type) return decode(c, value, g->type, BERTH_DTYPE_I32);
+    return onnx_cast_to(c, onnx_unpacked(c, value, g->bits), BERTH_DTYPE_I32);
+}
+
+// Rows of (data - zero points) scales, each given per block; those of indices that are out of range
+// are 0.
+berth_status onnx_build_ms_gather_block_quantized(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 3, 4);
+    block_gather g = {0};
+    if (!c.status) g = read_block_gather(&c);
+    if (c.status) return c.status;
+    berth_value_id data = onnx_compose_input(&c, 0), scale = onnx_compose_input(&c, 2);
+    berth_value_id at = onnx_cast_to(&c, onnx_compose_input(&c, 1), BERTH_DTYPE_I64);
+    berth_value_id zero = onnx_compose_input(&c, 3);
+    int inside = onnx_compose_rank(&c, at), rank = onnx_compose_rank(&c, data) + inside - 1;
+    if (!c.status && rank > BERTH_MAX_RANK - 1)
+        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "a result of %d dimensions", rank);
+    if (c.status) return c.status;
+    berth_value_id count = onnx_extent_of(&c, data, (int)g.gather_axis);
+    berth_value_id none = onnx_scalar(&c, BERTH_DTYPE_I64, 0);
+    berth_value_id known = onnx_make2(
+        &c, BERTH_OP_AND, onnx_make2(&c, BERTH_OP_GREATER_OR_EQUAL, at, onnx_sub(&c, none, count)),
+        onnx_make2(&c, BERTH_OP_LESS, at, count));
+    at = onnx_where(&c, known, at, none);
+    int64_t axis = g.axis > g.gather_axis ? g.axis + inside - 1 : g.axis;
+    berth_value_id numbers = gathered_numbers(&c, &g, data, at);
+    scale = onnx_gathered(&c, scale, at, g.gather_axis);
+    if (zero != BERTH_NONE) {
+        zero = gathered_numbers(&c, &g, zero, at);
+        if (!g.type)
+            zero = onnx_sliced(&c, zero, rank - 1, 0,
+                               onnx_compose_known_extent(&c, scale, "scales", rank - 1), 1);
+        numbers = onnx_sub(&c, numbers, along_blocks(&c, numbers, zero, axis, g.block));
+    } else if (!g.type) {
+        numbers = onnx_sub(&c, numbers, onnx_like(&c, numbers, (double)(1 << (g.bits - 1))));
+    }
+    berth_value_id y = onnx_mul(&c, onnx_cast_to(&c, numbers, g.dtype),
+                                along_blocks(&c, numbers, scale, axis, g.block));
+    for (int i = 0; i < rank - (int)g.gather_axis - inside; ++i)
+        known = onnx_unsqueezed(&c, known, inside + i);
+    onnx_compose_output(&c, 0, onnx_where(&c, known, y, onnx_like(&c, y, 0)));
+    return c.status;
 }

@@ -30,6 +30,7 @@ static const onnx_row microsoft[] = {
     {"FusedConv", 1, onnx_build_ms_fused_conv, "-activation:s -activation_params:F auto_pad:s dilations:I group:i kernel_shape:I pads:I strides:I"},
     {"FusedGemm", 1, onnx_build_ms_fused_gemm, "-activation:s -activation_alpha:f -activation_beta:f -activation_gamma:f alpha:f beta:f transA:i transB:i"},
     {"FusedMatMul", 1, onnx_build_ms_fused_matmul, "-alpha:f -transA:i -transB:i -transBatchA:i -transBatchB:i"},
+    {"GatherBlockQuantized", 1, onnx_build_ms_gather_block_quantized, "-bits:i -block_size:i -gather_axis:i -quantize_axis:i"},
     {"Gelu", 1, onnx_build_ms_gelu, ""},
     {"GroupQueryAttention", 1, onnx_build_ms_group_query_attention, "-do_rotary:i -k_quant_type:s -kv_cache_bit_width:i !kv_num_heads:i -local_window_size:i !num_heads:i -qk_output:i -rotary_interleaved:i -scale:f -smooth_softmax:i -softcap:f -v_quant_type:s"},
     {"MatMulIntegerToFloat", 1, onnx_build_ms_integer_to_float, ""},

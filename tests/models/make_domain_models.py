@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes node models of operators of com.microsoft and ai.onnx.ml, with what ONNX Runtime computes for them, to
-tests/models/domains: model.onnx and test_data_set_0 each, for `node_models --data`. Needs onnx, onnxruntime and numpy.
+tests/models/domains: model.onnx and test_data_set_0 each, for `node_models --data`. Needs onnx, onnxruntime, ml_dtypes and numpy.
 Usage: make_domain_models.py [FOLDER]"""
 import pathlib
 import shutil
 import sys
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -318,9 +319,28 @@ def regions():
              output_width=4, spatial_scale=0.9, **attributes)
 
 
+def rows_of_blocks():
+    """GatherBlockQuantized: bytes of 2, 4 and 8 bits, int4 and uint4, blocks that an axis does not fill, indices out of range."""
+    scales = lambda *shape: np.abs(floats(*shape)) + np.float32(0.01)
+    ids = np.array([[5, -1, 0], [11, -12, 40]], np.int64)
+    for bits in (2, 4, 8):
+        data = numbers(0, 256, (12, 48 * bits // 8), np.uint8)
+        case(f"gather_block_{bits}_bits", "GatherBlockQuantized", [data, ids, scales(12, 3)], 1, constants=(0, 2), bits=bits, block_size=16,
+             gather_axis=0, quantize_axis=1)
+        zero = numbers(0, 256, (12, -(-3 * bits // 8)), np.uint8)
+        case(f"gather_block_{bits}_bits_zero", "GatherBlockQuantized", [data, ids[0].astype(np.int32), scales(12, 3), zero], 1, constants=(0, 2, 3),
+             bits=bits, block_size=16, gather_axis=0, quantize_axis=-1)
+    for name, dtype, low in (("int4", ml_dtypes.int4, -8), ("uint4", ml_dtypes.uint4, 0)):
+        data, zero = numbers(low, low + 16, (3, 20, 4), dtype), numbers(low, low + 16, (3, 2, 4), dtype)
+        case(f"gather_block_{name}", "GatherBlockQuantized", [data, ids[0] % 4, scales(3, 2, 4), zero], 1, constants=(0, 2, 3), main_opset=21,
+             block_size=16, gather_axis=2, quantize_axis=1)
+    case("gather_block_half", "GatherBlockQuantized", [numbers(-8, 8, (6, 32), ml_dtypes.int4), ids % 6, scales(6, 1).astype(np.float16)], 1,
+         constants=(0, 2), main_opset=21, block_size=32)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
-    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions):
+    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 

@@ -49,6 +49,7 @@ static void expect(const row *r, const char *domain) {
     graph_value(&graph, 11, "ids", 7, 1, cube);
     graph_value(&graph, 11, "code", 17, 1, cube);
     graph_value(&graph, 11, "nibble", 22, 1, cube);
+    graph_value(&graph, 11, "nibbles", 22, 3, cube);
     graph_number(&graph, "two", 2);
     graph_number(&graph, "three", 3);
     graph_number(&graph, "eight", 8);
@@ -177,6 +178,18 @@ Test(compositions, wrong_attributes_of_microsoft) {
         {"Attention", INPUTS("cube", "matrix"), (pb[]){attr_int("num_heads", 2)}, 1, "THE_NODE"},
         {"FusedConv", INPUTS("image", "image"), (pb[]){attr_text("activation", "Sin")}, 1, "Sin"},
         {"QLinearAdd", INPUTS("ids", "one"), NULL, 0, "input 3 is missing"},
+        {"GatherBlockQuantized", INPUTS("cube", "ids", "cube"), NULL, 0, "other types than int4"},
+        {"GatherBlockQuantized", INPUTS("nibbles", "ids", "cube"),
+         (pb[]){attr_int("gather_axis", 3)}, 1, "gather_axis 3 of 3"},
+        {"GatherBlockQuantized", INPUTS("nibbles", "ids", "cube"),
+         (pb[]){attr_int("block_size", 24)}, 1, "blocks of 24"},
+        {"GatherBlockQuantized", INPUTS("nibbles", "ids", "cube"),
+         (pb[]){attr_int("quantize_axis", 0)}, 1, "along axis 0, gathered along 0"},
+        {"GatherBlockQuantized", INPUTS("nibbles", "ids", "cube"),
+         (pb[]){attr_int("block_size", 16)}, 1, "3 blocks of 16 do not make an axis of 3"},
+        {"GatherBlockQuantized", INPUTS("nibbles", "ids", "matrix"), NULL, 0, "scales"},
+        {"GatherBlockQuantized", INPUTS("nibbles", "ids", "cube", "cube"), NULL, 0,
+         "zero points have another"},
         {"SkipLayerNormalization", INPUTS("cube", "cube"), NULL, 0, "input 2 is missing"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) expect(&rows[i], "com.microsoft");
