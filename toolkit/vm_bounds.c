@@ -89,8 +89,33 @@ static uint64_t count_shapes(const berth_vm_bounds *bounds, uint64_t limit) {
     return count;
 }
 
-static void set_bounds(const berth_vm_bounds_seen *seen, berth_vm_bounds *out, bool wide,
-                       uint64_t most_shapes) {
+// Beyond what was seen: to the next power of two, and further by a factor of two.
+typedef struct margin {
+    bool to_powers, halves, doubles;
+    enum { UP_TO_ROOMY, UP_TO_FEW, UP_TO_MOST } limit;
+} margin;
+
+enum { ROOMY_SHAPES = 32 };
+
+static const margin margins[BERTH_VM_BOUNDS_LEVELS] = {
+    {true, true, true, UP_TO_ROOMY},  {true, true, false, UP_TO_ROOMY},
+    {true, false, false, UP_TO_FEW},  {false, false, false, UP_TO_FEW},
+    {true, false, false, UP_TO_MOST}, {false, false, false, UP_TO_MOST}};
+
+bool berth_vm_bounds_level_is_wide(uint32_t level) {
+    return margins[level].to_powers;
+}
+
+static symbol_bounds widen(symbol_bounds of, const margin *by) {
+    if (!by->to_powers) return of;
+    symbol_bounds wide = {power_below(of.least), power_above(of.most)};
+    if (by->halves && wide.least > 1) wide.least /= 2;
+    if (by->doubles && wide.most <= INT64_MAX / 2) wide.most *= 2;
+    return wide;
+}
+
+static void set_bounds(const berth_vm_bounds_seen *seen, berth_vm_bounds *out, const margin *by) {
+    const uint64_t limits[] = {ROOMY_SHAPES, seen->few_shapes, seen->most_shapes};
     for (uint32_t a = 0; a < seen->axis_count; ++a) {
         const berth_vm_bounds_axis *axis = &out->axes[a];
         if (axis->symbol == UINT32_MAX) continue;
@@ -100,11 +125,10 @@ static void set_bounds(const berth_vm_bounds_seen *seen, berth_vm_bounds *out, b
             least = symbol < least ? symbol : least;
             most = symbol > most ? symbol : most;
         }
-        out->symbols[axis->symbol] =
-            (symbol_bounds){wide ? power_below(least) : least, wide ? power_above(most) : most};
+        out->symbols[axis->symbol] = widen((symbol_bounds){least, most}, by);
     }
-    if (wide) clip(seen, out->axes, out->symbols);
-    out->shape_count = count_shapes(out, most_shapes);
+    if (by->to_powers) clip(seen, out->axes, out->symbols);
+    out->shape_count = count_shapes(out, limits[by->limit]);
 }
 
 static void name_axes(const berth_vm_bounds_seen *seen, berth_vm_bounds_axis *axes,
@@ -128,10 +152,9 @@ berth_vm_bounds berth_vm_bounds_choose(const berth_vm_bounds_seen *seen, berth_a
     berth_vm_bounds made = {.axes = axes, .axis_count = seen->axis_count};
     name_axes(seen, axes, leaders, &made.symbol_count);
     made.symbols = berth_arena_new_array(arena, symbol_bounds, made.symbol_count + 1);
-    const uint64_t limits[] = {seen->few_shapes, seen->most_shapes};
-    for (int i = 0; i < 2 && !made.shape_count; ++i) {
-        set_bounds(seen, &made, true, limits[i]);
-        if (!made.shape_count) set_bounds(seen, &made, false, limits[i]);
+    for (uint32_t i = seen->first_level; i < BERTH_VM_BOUNDS_LEVELS && !made.shape_count; ++i) {
+        made.level = i;
+        set_bounds(seen, &made, &margins[i]);
     }
     return made;
 }

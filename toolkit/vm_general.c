@@ -11,13 +11,21 @@
 
 // Shapes before the first program: fewer do not tell how they change. Shapes of one program: the compiler's passes run
 // for each, a tenth of a second for each of a model of 400 operations. Programs of a session: what changes in ways that
-// none foresaw is left to compile for itself.
-enum { FIRST_SHAPES = 3, FEW_SHAPES = 128, MOST_SHAPES = 1024, MOST_PROGRAMS = 6, MOST_SEEN = 256 };
+// none foresaw is left to compile for itself. Restarts: programs that were given up while they were made.
+enum {
+    FIRST_SHAPES = 3,
+    FEW_SHAPES = 128,
+    MOST_SHAPES = 1024,
+    MOST_PROGRAMS = 6,
+    MOST_RESTARTS = 3,
+    MOST_SEEN = 256
+};
 
 // A program that is made, and what it is made from.
 typedef struct made_program {
     berth_vm_general *general;
     berth_arena *arena;
+    atomic_uint is_given_up;  // for a wider one
     berth_vm_bounds bounds;
     const int64_t **rows;  // that they were chosen from
     uint32_t row_count;
@@ -39,8 +47,10 @@ struct berth_vm_general {
     bool has_key;
     berth_background *background;
     pthread_mutex_t lock;
-    made_program *done;  // by the background, until a run takes it; under the lock
-    bool is_making;
+    made_program *making;  // by the background, the latest; under the lock
+    bool is_done;          // `making` is, and a run is to take it; under the lock
+    uint32_t restart_count;
+    uint32_t first_level;  // of bounds: the model does not allow wider ones
     made_program *held;
     berth_vm_runner *runner;  // of it
     berth_vm_watch watch;
@@ -59,7 +69,8 @@ static void destroy_made(made_program *made) {
 }
 
 static bool ends(void *state) {
-    return berth_background_ends(state);
+    const made_program *made = state;
+    return atomic_load(&made->is_given_up) || berth_background_ends(made->general->background);
 }
 
 static void make(void *user) {
@@ -73,7 +84,7 @@ static void make(void *user) {
     options.any_size = options.other_sizes = false;
     options.log = (berth_log){0};
     options.jobs = 1;
-    options.interrupt = (berth_interrupt){.pending = ends, .state = g->background};
+    options.interrupt = (berth_interrupt){.pending = ends, .state = made};
     made->status = berth_vm_build_shapes(made->arena, made->module, &options, made->shapes,
                                          (uint32_t)made->bounds.shape_count, &made->program);
     made->size_bytes = berth_arena_used_bytes(made->arena);
@@ -81,7 +92,8 @@ static void make(void *user) {
     const berth_vm_general_file file = {.program = made->program,
                                         .rows = made->rows,
                                         .row_count = made->row_count,
-                                        .axis_count = g->axis_count};
+                                        .axis_count = g->axis_count,
+                                        .level = made->bounds.level};
     berth_vm_general_write(&options, g->key, &file);
 }
 
@@ -89,8 +101,10 @@ static void give(void *user) {
     made_program *made = user;
     berth_vm_general *g = made->general;
     pthread_mutex_lock(&g->lock);
-    g->done = made;
+    const bool is_latest = made == g->making;
+    g->is_done |= is_latest;
     pthread_mutex_unlock(&g->lock);
+    if (!is_latest) destroy_made(made);
 }
 
 // ---- what is made -------------------------------------------------------------------------------
@@ -129,12 +143,12 @@ static void list_limits(const berth_vm_general *g, int64_t *least, int64_t *most
         }
 }
 
-static void choose_bounds(const berth_vm_general *g, made_program *made) {
+static void choose_bounds(const berth_vm_general *g, made_program *made, uint32_t first_level) {
     int64_t *least = berth_arena_new_array(made->arena, int64_t, g->axis_count + 1);
     int64_t *most = berth_arena_new_array(made->arena, int64_t, g->axis_count + 1);
     list_limits(g, least, most);
     const berth_vm_bounds_seen seen = {made->rows, made->row_count, g->axis_count, least,
-                                       most,       FEW_SHAPES,      MOST_SHAPES};
+                                       most,       FEW_SHAPES,      MOST_SHAPES,   first_level};
     made->bounds = berth_vm_bounds_choose(&seen, made->arena);
 }
 
@@ -152,7 +166,7 @@ static berth_status prepare(void *user) {
     made_program *made = user;
     const berth_vm_general *g = made->general;
     list_rows(g, made);
-    choose_bounds(g, made);
+    choose_bounds(g, made, g->first_level);
     const uint32_t count = (uint32_t)made->bounds.shape_count;
     made->shapes = berth_arena_new_array(made->arena, const berth_tensor *, count + 1);
     int64_t *row = berth_arena_new_array(made->arena, int64_t, g->axis_count + 1);
@@ -181,7 +195,10 @@ static berth_status begin(berth_vm_general *g) {
         destroy_made(made);
         return status;
     }
-    g->is_making = true;
+    pthread_mutex_lock(&g->lock);
+    g->making = made;
+    g->is_done = false;
+    pthread_mutex_unlock(&g->lock);
     berth_background_add(g->background, make, give, made);
     return BERTH_OK;
 }
@@ -216,19 +233,47 @@ static berth_status hold(berth_vm_general *g, made_program *made) {
     return BERTH_OK;
 }
 
+// A model may have no results for shapes beyond those that came (a table of positions ends): then only these are.
+static bool may_be_narrower(berth_vm_general *g, const made_program *made) {
+    const berth_code code = berth_status_code(made->status);
+    const uint32_t level = made->bounds.level;
+    if (!berth_vm_bounds_level_is_wide(level) || code == BERTH_CANCELLED ||
+        code == BERTH_OUT_OF_MEMORY || !made->status)
+        return false;
+    while (berth_vm_bounds_level_is_wide(g->first_level) || g->first_level <= level)
+        g->first_level++;
+    return true;
+}
+
 // What the background has made takes the place of what was there.
 static berth_status take_done(berth_vm_general *g) {
     pthread_mutex_lock(&g->lock);
-    made_program *made = g->done;
-    g->done = NULL;
+    made_program *made = g->is_done ? g->making : NULL;
+    if (made) g->making = NULL;
+    g->is_done = false;
     pthread_mutex_unlock(&g->lock);
     if (!made) return BERTH_OK;
-    g->is_making = false;
     const char *trouble = trouble_of(g, made);
     if (!trouble) return hold(g, made);
-    refuse(g, trouble);
+    if (!may_be_narrower(g, made)) refuse(g, trouble);
     destroy_made(made);
     return BERTH_OK;
+}
+
+// Whether a program may be begun. One that is made already, but not for the shape at hand, is given up for it: none of
+// its successors would be narrower.
+static bool may_begin(berth_vm_general *g) {
+    pthread_mutex_lock(&g->lock);
+    made_program *made = g->is_done ? NULL : g->making;
+    const bool is_in_the_way =
+        made && (g->restart_count >= MOST_RESTARTS || berth_vm_bounds_hold(&made->bounds, g->row));
+    if (made && !is_in_the_way) {
+        g->restart_count++;
+        g->making = NULL;
+        atomic_store(&made->is_given_up, 1);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return !is_in_the_way;
 }
 
 static bool is_among(const int64_t *row, const int64_t *const *rows, uint32_t count,
@@ -270,10 +315,10 @@ berth_status berth_vm_general_find(berth_vm_general *general, berth_vm_value *co
     }
     if (g->report.refusal || g->seen.count >= MOST_SEEN) return BERTH_OK;
     if (is_new) BERTH_TRY(berth_arena_try(g->arena, keep_row, g));
-    const bool may_begin = g->what.makes && !g->is_making && !is_cheap && lacks_some(g) &&
+    const bool is_wanted = g->what.makes && !is_cheap && lacks_some(g) &&
                            g->seen.count + g->kept.count >= FIRST_SHAPES &&
                            g->report.program_count < MOST_PROGRAMS;
-    return may_begin ? begin(g) : BERTH_OK;
+    return is_wanted && may_begin(g) ? begin(g) : BERTH_OK;
 }
 
 void berth_vm_general_give_up(berth_vm_general *general, const char *why) {
@@ -352,7 +397,7 @@ static berth_status take_bounds(void *user) {
     const kept_job *job = user;
     job->made->rows = (const int64_t **)job->general->kept.data;
     job->made->row_count = job->general->kept.count;
-    choose_bounds(job->general, job->made);
+    choose_bounds(job->general, job->made, job->file->level);
     return BERTH_OK;
 }
 
@@ -409,7 +454,7 @@ void berth_vm_general_close(berth_vm_general *general) {
     berth_background_destroy(general->background);
     berth_vm_runner_close(general->runner);
     destroy_made(general->held);
-    destroy_made(general->done);
+    destroy_made(general->making);
     berth_arena_destroy(general->arena);
     pthread_mutex_destroy(&general->lock);
     berth_free(berth_allocator_system(), general, sizeof(*general));

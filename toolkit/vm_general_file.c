@@ -8,6 +8,7 @@
 #include "ir/graph/graph.h"
 #include "ir/text.h"
 #include "toolkit/build_id.h"
+#include "toolkit/vm_bounds.h"
 
 // ---- the key ------------------------------------------------------------------------------------
 
@@ -112,6 +113,7 @@ berth_status berth_vm_general_key(const berth_module *module, const berth_compil
 typedef struct tail {
     uint64_t program_bytes;
     uint32_t row_count, axis_count;
+    uint32_t level, unused;
 } tail;
 
 typedef struct file_job {
@@ -142,7 +144,8 @@ static bool read_rows(file_job *job, const char *data, uint64_t size_bytes, uint
     job->file->rows = rows;
     job->file->row_count = out->row_count;
     job->file->axis_count = axis_count;
-    return true;
+    job->file->level = out->level;
+    return out->level < BERTH_VM_BOUNDS_LEVELS;
 }
 
 static berth_status read_file(void *user) {
@@ -188,7 +191,7 @@ static berth_status write_file(void *user) {
     memcpy(data, program, program_bytes);
     for (uint32_t i = 0; i < file->row_count; ++i)
         memcpy(data + begin + i * row_bytes, file->rows[i], row_bytes);
-    const tail end = {program_bytes, file->row_count, file->axis_count};
+    const tail end = {program_bytes, file->row_count, file->axis_count, file->level, 0};
     memcpy(data + size_bytes - sizeof(end), &end, sizeof(end));
     return berth_toolchain_cache_keep_program(job->options->cache_folder,
                                               (berth_log){.write = NULL}, job->key, data,

@@ -17,6 +17,7 @@ typedef struct berth_vm_general_file {
     const berth_program *program;  // NULL: there is none
     const int64_t *const *rows;    // shapes, as in toolkit/vm_bounds.h
     uint32_t row_count, axis_count;
+    uint32_t level;  // of the bounds
     uint64_t size_bytes;
 } berth_vm_general_file;
 

@@ -88,7 +88,6 @@ class Model:
         self._max_shapes = max(1, _MOST_SHAPES if max_shapes is None else max_shapes)
         self._may_share = max_shapes is None and not (profile or devices or constants or fallbacks)
         self._spare_dynamic = None  # loaded, and used once shapes share code
-        self._asked_for_kept = False
         self._settings = {"threads": threads, "profile": profile, "devices": devices, "message": message}
         self._fallbacks = tuple(fallbacks)
         self._source, self._folder = model, folder
@@ -132,6 +131,8 @@ class Model:
                 return
             self._variants[self._key([port.shape for port in self.inputs])] = variant
             self.outputs = variant.program.outputs
+        elif self._may_share:
+            self._take_kept()
 
     def _compile_with(self, states):
         """A program for all values within bounds, which keeps these states."""
@@ -308,16 +309,12 @@ class Model:
 
     def _take_kept(self):
         """A program for many shapes that an earlier session kept: it serves the first run, too."""
-        with self._lock:
-            if self._asked_for_kept or self._dynamic is not None:
-                return
-            self._asked_for_kept = True
-            try:
-                self._spare_dynamic = self._load_dynamic(several_sizes=True)
-            except BerthError:
-                return  # what compiles for the shapes says why, if it cannot either
-            if self._spare_dynamic.has_kept_program():
-                self._dynamic = self._spare_dynamic
+        try:
+            self._spare_dynamic = self._load_dynamic(several_sizes=True)
+        except BerthError:
+            return  # what compiles for the shapes says why, if it cannot either
+        if self._spare_dynamic.has_kept_program():
+            self._dynamic = self._spare_dynamic
 
     def _variant_for(self, arrays, own=False):
         """`own`: a program for these shapes, where the model can have one."""
@@ -331,8 +328,6 @@ class Model:
         if variant:
             return variant
         own = own and self._may_share
-        if self._may_share and not own and not self._asked_for_kept:
-            self._take_kept()
         if self._may_share and not own and self._dynamic is None and len(self._variants) >= _OWN_SHAPES:
             self._share_code()
         if self._dynamic is not None and not own:

@@ -27,7 +27,8 @@ static berth_vm_bounds choose(const shapes *seen, berth_arena *arena) {
     static const int64_t least[most_axes] = {0};
     const int64_t *rows[most_rows];
     for (uint32_t i = 0; i < seen->count; ++i) rows[i] = seen->rows[i];
-    const berth_vm_bounds_seen what = {rows, seen->count, seen->axes, least, seen->most, 128, 1024};
+    const berth_vm_bounds_seen what = {rows,       seen->count, seen->axes, least,
+                                       seen->most, 128,         1024,       0};
     return berth_vm_bounds_choose(&what, arena);
 }
 
@@ -62,20 +63,25 @@ Test(vm_bounds, chosen_from_what_was_seen) {
          49,
          {48, 512},
          {{48, 321}, {48, 520}, {47, 320}}},
-        // Two extents are multiples of their divisor.
-        {{2, 2, {{1, 64}, {1, 96}}, {0}}, 3, {1, 128}, {{1, 80}, {1, 32}, {2, 64}}},
+        // Two extents are multiples of their divisor: 2 and 3 of 32, so 1 to 8 of them.
+        {{2, 2, {{1, 64}, {1, 96}}, {0}}, 8, {1, 256}, {{1, 80}, {1, 288}, {2, 64}}},
         // Axes that go together, the second two for each of the first, and one.
-        {{3, 2, {{1, 3}, {2, 5}, {4, 9}}, {0}}, 4, {3, 7}, {{3, 8}, {5, 11}, {0, 1}}},
+        {{3, 2, {{1, 3}, {2, 5}, {4, 9}}, {0}}, 8, {7, 15}, {{3, 8}, {9, 19}, {0, 1}}},
+        // 16 to 32 steps of 8; half of the least are no more than 32 shapes, twice the most would be.
+        {{3, 2, {{48, 136}, {48, 192}, {48, 128}}, {0}},
+         25,
+         {48, 64},
+         {{48, 56}, {48, 264}, {47, 136}}},
         // By themselves: 4 to 8 and 4 to 8 steps of 32.
         {{3, 2, {{160, 224}, {128, 160}, {256, 128}}, {0}},
          25,
          {256, 256},
          {{288, 128}, {160, 96}, {144, 128}}},
-        // The model allows no more than 300.
+        // The model allows no more than 210: 8 to 26 steps.
         {{3, 2, {{48, 160}, {48, 200}, {48, 144}}, {0, 210}},
-         11,
-         {48, 208},
-         {{48, 216}, {48, 120}, {48, 145}}},
+         19,
+         {48, 64},
+         {{48, 216}, {48, 56}, {48, 145}}},
         // Powers of two would be too many, 61 to 180 are not.
         {{3, 2, {{1, 61}, {1, 180}, {1, 90}}, {0}}, 120, {1, 100}, {{1, 60}, {1, 181}, {2, 100}}},
         // More than a few either way: from 32 to 1024, which are not too many.
@@ -200,9 +206,9 @@ static void expect_right(berth_vm_session *session, int64_t rows) {
         }
 }
 
-// After three shapes, 12, 18 and 30 rows, one program serves 12 to 48 in steps of 6, without a compiler.
+// After three shapes, 12, 18 and 30 rows, one program serves 6 to 96 in steps of 6, without a compiler.
 Test(vm_general, serves_shapes_that_did_not_come) {
-    static const int64_t first[] = {12, 18, 30}, inside[] = {24, 36, 42, 48, 24};
+    static const int64_t first[] = {12, 18, 30}, inside[] = {24, 6, 42, 78, 24};
     float got[most_numbers], before_it[18 * 24];
     berth_vm_session *session = open_session(rows_model);
     for (int i = 0; i < 3; ++i) run_rows(session, first[i], got);
@@ -242,17 +248,43 @@ Test(vm_general, bounds_grow) {
     berth_vm_session_close(session);
 }
 
-// The same of one that comes while the first program is made: the next run begins the wider one, whatever its shape.
+// The same of one that comes while the first program is made, which is given up: no run is needed to begin the wider one.
 Test(vm_general, bounds_grow_by_what_came_meanwhile) {
-    static const int64_t first[] = {12, 18, 30, 60};
+    static const int64_t first[] = {4, 6, 8, 34};
     float got[most_numbers];
     berth_vm_session *session = open_session(rows_model);
     for (int i = 0; i < 4; ++i) run_rows(session, first[i], got);
     berth_vm_session_wait(session);
+    expect_right(session, 40);
+    const berth_vm_report report = report_of(session);
+    cr_expect_null(report.general.refusal, "%s", report.general.refusal);
+    cr_expect_eq(report.general.run_count, 1u);
+    berth_vm_session_close(session);
+}
+
+// A table of 40 rows, of which as many are taken as there are: more fit nothing. Twice what came are more, so what came is
+// within, and nothing else.
+static const char table_model[] =
+    "module \"m\"\n"
+    "graph @main(%x: f32[N,24]) {\n  %k = constant() {value = i64[2] (40, 24)}\n"
+    "  %o = constant() {value = f32[1,1] (1)}\n  %t = expand(%o, %k)\n"
+    "  %z = constant() {value = i64[2] (0, 0)}\n  %s = shape_of(%x)\n"
+    "  %p = slice(%t, %z, %s)\n  %y = add(%x, %p)\n  return %y\n}\n";
+
+Test(vm_general, bounds_end_where_the_model_does) {
+    static const int64_t first[] = {12, 18, 30};
+    float got[most_numbers];
+    berth_vm_session *session = open_session(table_model);
+    for (int i = 0; i < 3; ++i) run_rows(session, first[i], got);
+    berth_vm_session_wait(session);
     run_rows(session, 12, got);
     berth_vm_session_wait(session);
-    expect_right(session, 54);
-    cr_expect_eq(report_of(session).general.run_count, 1u);
+    run_rows(session, 24, got);
+    const berth_vm_report report = report_of(session);
+    cr_expect_null(report.general.refusal, "%s", report.general.refusal);
+    cr_expect_eq(report.general.run_count, 1u);
+    cr_expect_eq(report.general.shape_count, 4u, "12 to 30 in steps of 6");
+    cr_expect_eq(report.compiled_count, 3u);
     berth_vm_session_close(session);
 }
 
@@ -365,7 +397,7 @@ static void program_path(const kept_case *c, char *path, size_t size_bytes) {
     cr_assert_eq(found, 1u);
 }
 
-// What one session made for 12 to 48 rows in steps of 6 serves the next one from its first run on, with the right results.
+// What one session made for 6 to 96 rows in steps of 6 serves the next one from its first run on, with the right results.
 Test(vm_general, a_later_session_takes_the_program) {
     static const int64_t first[] = {12, 18, 30}, inside[] = {24, 12, 48};
     kept_case c;
@@ -382,7 +414,7 @@ Test(vm_general, a_later_session_takes_the_program) {
 
 // A shape outside of it is compiled for itself; the wider program has all that was within before, and takes its place.
 Test(vm_general, a_kept_program_is_widened) {
-    static const int64_t first[] = {12, 18, 30}, outside[] = {60}, both[] = {60, 24, 12};
+    static const int64_t first[] = {4, 6, 8}, outside[] = {34}, both[] = {34, 24, 12};
     kept_case c;
     open_case(&c);
     run_all(&c, rows_model, first, 3);
