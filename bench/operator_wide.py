@@ -1,6 +1,6 @@
 """Cases of compare_operators.py for batches, odd last axes and operators of transformers and quantised models, of which none of the other four
 files has the like, chosen before they were measured; and Col2Im,
-GatherBlockQuantized and more of RoiAlign. See operator_cases.py.
+GatherBlockQuantized, convolutions with fed weights and more of RoiAlign. See operator_cases.py.
 """
 import numpy as np
 
@@ -128,3 +128,9 @@ embedding('4_bits', 30000, 768, 4, False, 1, 128)
 embedding('4_bits_zero', 30000, 768, 4, True, 1, 128)
 embedding('8_bits_one', 30000, 1024, 8, False, 1, 1)
 embedding('2_bits_odd', 5000, 100, 2, True, 3, 33)
+# ---- convolutions with weights of the run ---------------------------------------------------------------------------------------
+for name, data, weights, rest in (('s2', (1, 64, 56, 56), (128, 64, 3, 3), dict(strides=[2, 2])), ('1d', (1, 32, 400), (64, 32, 5), dict(pads=[2, 2])),
+                                  ('3d', (1, 16, 8, 12, 12), (32, 16, 3, 3, 3), dict(pads=[1] * 6)), ('4x4', (1, 64, 4, 4), (64, 64, 3, 3), dict(pads=[1] * 4)),
+                                  ('7x7', (1, 512, 7, 7), (512, 512, 3, 3), dict(pads=[1] * 4)), ('5x5', (4, 32, 14, 14), (64, 32, 5, 5), dict(pads=[2] * 4)),
+                                  ('odd', (1, 24, 40, 40), (24, 24, 3, 3), dict(pads=[1] * 4)), ('row', (1, 512, 3, 4), (512, 512, 3, 3), {})):
+    case('conv_fed_' + name, 'Conv', [x(*data), x(*weights)], **rest)

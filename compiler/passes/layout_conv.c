@@ -52,8 +52,8 @@ static bool ends_plain(const pass *p, berth_value_id value) {
 // ---- operands -----------------------------------------------------------------------------------
 
 typedef struct convolution {
-    const berth_tensor *weights;
-    const berth_tensor *bias;  // NULL = none
+    const berth_tensor *weights;  // NULL: the run has them
+    const berth_tensor *bias;     // NULL = none
     int rank;
     berth_window w;
     int64_t group_inputs;  // channels of a group
@@ -61,7 +61,7 @@ typedef struct convolution {
     bool depthwise;
 } convolution;
 
-// False: not of constant f32 operands and static shapes.
+// False: not of f32 operands and static shapes, of which only the weights of a convolution may be no constant.
 static berth_status describe(const pass *p, berth_op_id id, convolution *out, bool *out_known) {
     const berth_op op = graph_of(p)->ops.data[id];
     bool has_bias = op.input_count > 2 && op.inputs[2] != BERTH_NONE;
@@ -70,15 +70,15 @@ static berth_status describe(const pass *p, berth_op_id id, convolution *out, bo
         .weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]),
         .bias =
             has_bias ? berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[2]) : NULL};
-    if (!out->weights || out->weights->dtype != BERTH_DTYPE_F32 || (has_bias && !out->bias) ||
+    if ((!out->weights && op.kind != BERTH_OP_CONV) || (has_bias && !out->bias) ||
         type_of(p, op.inputs[1])->layout || !berth_layout__is_f32(p, op.inputs[0], -1) ||
         !berth_layout__is_f32(p, op.outputs[0], -1))
         return BERTH_OK;
-    const berth_type *x = type_of(p, op.inputs[0]);
+    const berth_type *x = type_of(p, op.inputs[0]), *weights = type_of(p, op.inputs[1]);
     out->rank = x->rank;
-    if (out->weights->rank != x->rank || (out->bias && out->bias->rank != 1)) return BERTH_OK;
-    BERTH_TRY(
-        berth_window_resolve(p->module, &op, x->dims, x->rank, out->weights->dims + 2, &out->w));
+    if (!berth_layout__is_f32(p, op.inputs[1], x->rank) || (out->bias && out->bias->rank != 1))
+        return BERTH_OK;
+    BERTH_TRY(berth_window_resolve(p->module, &op, x->dims, x->rank, weights->dims + 2, &out->w));
     int64_t group = out->w.group;
     out->group_inputs = x->dims[1] / group;
     out->group_outputs = type_of(p, op.outputs[0])->dims[1] / group;
@@ -207,6 +207,16 @@ static bool choose_blocks(const pass *p, berth_op_id id, const convolution *v, i
     return true;
 }
 
+// Whether weights that the run has are used so often that putting them into blocks, which their channels
+// must fill, is paid for.
+static bool blocks_pay(const convolution *v, const conv_blocks *blocks) {
+    enum { least_uses = 4 };  // of a weight in an image
+    int64_t uses = 1;
+    for (int i = 0; i < v->w.spatial; ++i) uses *= v->w.output[i];
+    return v->w.group == 1 && blocks->input && v->group_inputs % blocks->input == 0 &&
+           v->group_outputs % blocks->weights == 0 && uses >= least_uses;
+}
+
 // Weights in blocks of outputs, and of inputs where those come in blocks. `transposed`: the inputs
 // are their first dimension.
 static berth_value_id packed_weights(pass *p, berth_op_id id, const convolution *v,
@@ -225,7 +235,9 @@ static berth_value_id packed_weights(pass *p, berth_op_id id, const convolution 
                  output);
     else
         snprintf(tag + length, left, "%d%c", (int)blocks->weights, output);
-    return berth_layout__packed_constant(p, v->weights, tag, id);
+    if (v->weights) return berth_layout__packed_constant(p, v->weights, tag, id);
+    return berth_layout__convert(p, graph_of(p)->ops.data[id].inputs[1],
+                                 berth_module_intern(p->module, tag), id, id);
 }
 
 // The operation on blocked operands: `x` is its input, with padding and layout.
@@ -412,7 +424,7 @@ static void note_zeros(pass *p, berth_op_id id, const convolution *v, const int6
         border[i] = w->pads_begin[i];
         border[w->spatial + i] = end[i];
     }
-    if (1 - least < 1.0 / least_share || !all_finite(v->weights)) return;
+    if (1 - least < 1.0 / least_share || !v->weights || !all_finite(v->weights)) return;
     berth_attrs_set_ints(p->module, &graph_of(p)->ops.data[id].attrs, BERTH_ATTR_ZERO_BORDER,
                          border, 2 * (uint32_t)w->spatial);
 }
@@ -425,12 +437,14 @@ berth_status berth_layout__conv(pass *p, berth_op_id id, bool *out_done) {
     BERTH_TRY(describe(p, id, &v, &known));
     berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
     if (!known) return BERTH_OK;
-    if (!choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks)) {
+    bool blocked = choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks);
+    if (!v.weights && (!blocked || !blocks_pay(&v, &blocks))) return BERTH_OK;
+    if (!blocked) {
         *out_done = pad_plain_groups(p, id, &v);
         return BERTH_OK;
     }
     int64_t tile = 0;
-    if (p->winograd)
+    if (p->winograd && v.weights)
         tile = berth_winograd_choose(&v.w, v.group_inputs, v.group_outputs,
                                      berth_layout__lanes(p, id));
     *out_done = true;

@@ -269,6 +269,20 @@ Test(layout_padding, few_taps_give_plain_rows) {
     }
 }
 
+// A module in text, after the layout pass.
+static fixture laid_out(const char *text) {
+    fixture f = {0};
+    berth_multi_target *target = NULL;
+    berth_compile_result result;
+    assert_ok(berth_arena_create(berth_allocator_system(), &f.arena));
+    assert_ok(berth_module_parse(f.arena, text, strlen(text), "test", &f.module));
+    assert_ok(berth_target_parse(f.arena, "cpu -vector_bits=256", NULL, &target));
+    berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
+    assert_ok(berth_compile(f.module, &options, &result));
+    f.main = berth_module_find_function(f.module, "main");
+    return f;
+}
+
 // Regions that read their image about as often as it has elements go into blocks of channels, others do not.
 Test(layout_padding, regions_in_blocks_of_channels) {
     const struct {
@@ -278,9 +292,6 @@ Test(layout_padding, regions_in_blocks_of_channels) {
                  {1, 16, 2, 0},  {3, 16, 1, 0},  {3, 16, 4, 2}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         char text[512];
-        berth_arena *arena = NULL;
-        berth_module *module = NULL;
-        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
         snprintf(text, sizeof(text),
                  "module \"m\"\n"
                  "graph @main(%%x: f32[1,%d,30,20], %%rois: f32[%d,4], %%of: i64[%d]) {\n"
@@ -288,15 +299,29 @@ Test(layout_padding, regions_in_blocks_of_channels) {
                  "sampling_ratio = %d}\n"
                  "  return %%y\n}\n",
                  cases[i].channels, cases[i].regions, cases[i].regions, cases[i].ratio);
-        assert_ok(berth_module_parse(arena, text, strlen(text), "test", &module));
-        berth_multi_target *target = NULL;
-        assert_ok(berth_target_parse(arena, "cpu -vector_bits=256", NULL, &target));
-        berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
-        berth_compile_result result;
-        assert_ok(berth_compile(module, &options, &result));
-        fixture f = {arena, module, berth_module_find_function(module, "main"), {0}};
+        fixture f = laid_out(text);
         cr_expect_eq(count(&f, BERTH_OP_RELAYOUT), cases[i].copies, "%d regions of %d channels: %u",
                      cases[i].regions, cases[i].channels, count(&f, BERTH_OP_RELAYOUT));
-        berth_arena_destroy(arena);
+        berth_arena_destroy(f.arena);
+    }
+}
+
+// Weights that the run has go into blocks where channels fill these and a weight is used more than a few times.
+Test(layout_padding, weights_of_the_run_in_blocks) {
+    const struct {
+        int inputs, outputs, size;
+        uint32_t copies;
+    } cases[] = {{16, 32, 7, 3}, {24, 16, 4, 3}, {15, 32, 7, 0}, {16, 30, 7, 0}, {16, 32, 3, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "module \"m\"\n"
+                 "graph @main(%%x: f32[1,%d,%d,%d], %%w: f32[%d,%d,3,3]) {\n"
+                 "  %%y = conv(%%x, %%w, _)\n  return %%y\n}\n",
+                 cases[i].inputs, cases[i].size, cases[i].size, cases[i].outputs, cases[i].inputs);
+        fixture f = laid_out(text);
+        cr_expect_eq(count(&f, BERTH_OP_RELAYOUT), cases[i].copies, "%d to %d channels: %u",
+                     cases[i].inputs, cases[i].outputs, count(&f, BERTH_OP_RELAYOUT));
+        berth_arena_destroy(f.arena);
     }
 }

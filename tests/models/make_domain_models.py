@@ -338,9 +338,14 @@ def rows_of_blocks():
          constants=(0, 2), main_opset=21, block_size=32)
 
 
+def weights_of_the_run():
+    case("conv_weights_of_the_run", "Conv", [floats(2, 16, 9, 8), floats(32, 16, 3, 2)], 1, domain="", strides=[2, 1], pads=[1, 0, 1, 2])
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
-    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks):
+    for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
+                 weights_of_the_run):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
