@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Models as onnx2c's C on a Cortex-M4 (QEMU), compiled and run as scripts/bare_sizes.sh does: a table of docs/bare.md.
-# Usage: scripts/bare_onnx2c.sh ONNX2C MODELS      ONNX2C: the program, built from github.com/kraiskil/onnx2c
+# Models as onnx2c's C on a Cortex-M4 or M55 (QEMU), compiled and run as scripts/bare_sizes.sh does: a table of docs/bare.md.
+# Usage: scripts/bare_onnx2c.sh ONNX2C MODELS [m4|m55]      ONNX2C: the program, built from github.com/kraiskil/onnx2c
 set -euo pipefail
 case "${1:-}" in
 "" | -h | --help) sed -n '2,3p' "$0" | cut -c3-; exit 0 ;;
 esac
 peer=$(realpath "$1")
 models=$(realpath "$2")
+core=${3:-m4}
 cd "$(dirname "$0")/.."
-board=$PWD/tests/bare/board
+source scripts/bare_board.sh "$core"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-flags="-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mthumb -mfloat-abi=hard -Os -ffunction-sections -fdata-sections"
+flags="$cpu -Os -ffunction-sections -fdata-sections"
 arm-none-eabi-gcc $flags -DMODEL_RUN=measured_run -DMODEL_REAL=network_run -c "$board"/{startup,measure}.c
 echo "| model | text | RAM | stack | instructions |"
 echo "|---|---|---|---|---|"
@@ -36,10 +37,9 @@ print("int network_run(const void *in, void *out) {\n  (void)in, (void)out;\n"
       "int main(void) { return measured_run(0, 0); }")
 PYTHON
   arm-none-eabi-gcc -std=c99 -w $flags -c model.c call.c
-  arm-none-eabi-gcc $flags -nostartfiles --specs=rdimon.specs -L "$board" -T an386.ld -Wl,--gc-sections -o model.elf \
+  arm-none-eabi-gcc $flags -nostartfiles --specs=rdimon.specs -L "$board" -T "$script" -Wl,--gc-sections -o model.elf \
     model.o call.o startup.o measure.o -lm
-  qemu-system-arm -M mps2-an386 -display none -serial none -monitor none -icount shift=0 \
-    -semihosting-config enable=on,target=native -kernel model.elf >/dev/null 2>measured </dev/null
+  run_on_board model.elf >/dev/null 2>measured </dev/null
   read -r stack instructions <<<"$(sed -E 's/stack ([0-9]+) .* instructions ([0-9]+)/\1 \2/' measured)"
   # Its constants are in the same object: text is its code alone.
   read -r text ram <<<"$(arm-none-eabi-size -A model.o | awk '/^\.text/ {t += $2} /^\.(bss|data)/ {r += $2} END {print t + 0, r + 0}')"

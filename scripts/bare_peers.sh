@@ -8,16 +8,12 @@ esac
 peer=$(realpath "$1")
 core=${2:-m4}
 cd "$(dirname "$0")/.."
-bench=$PWD/bench/bare board=$PWD/tests/bare/board
+source scripts/bare_board.sh "$core"
+bench=$PWD/bench/bare
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-if [ "$core" = m55 ]; then
-  flags="-mcpu=cortex-m55 -mfpu=auto -DCLOCK_HZ=32000000u" script=an547.ld machine=mps3-an547
-else
-  flags="-mcpu=cortex-m4 -mfpu=fpv4-sp-d16" script=an386.ld machine=mps2-an386
-fi
-flags="$flags -mthumb -mfloat-abi=hard ${OPTIMISE:--Os} -ffunction-sections -fdata-sections -I$peer/Include"
+flags="$cpu ${OPTIMISE:--Os} -ffunction-sections -fdata-sections -I$peer/Include"
 for source in "$peer"/Source/{ConvolutionFunctions,FullyConnectedFunctions,NNSupportFunctions,PoolingFunctions,BasicMathFunctions,SoftmaxFunctions,TransposeFunctions}/*_s{8,16}*.c \
   "$peer"/Source/NNSupportFunctions/arm_{nntables,q7,s8}*.c; do
   [ -f "$source" ] || continue
@@ -31,8 +27,7 @@ for network in autoencoder:0x04 dscnn:0x2f mobilenetv1:0x2f resnet8:0x3d; do
   arm-none-eabi-gcc -std=c99 $flags "-DNETWORK=${name}_layers" "-DKINDS=${network#*:}" -c "$bench/cmsis_nn.c"
   arm-none-eabi-gcc $flags -nostartfiles --specs=rdimon.specs -L "$board" -T $script \
     -Wl,--gc-sections -o network.elf cmsis_nn.o peer_*.o startup.o measure.o -lm
-  qemu-system-arm -M $machine -display none -serial none -monitor none -icount shift=0 \
-    -semihosting-config enable=on,target=native -kernel network.elf >out 2>err </dev/null
+  run_on_board network.elf >out 2>err </dev/null
   read -r live scratch failed <<<"$(sed -E 's/live ([0-9]+) scratch ([0-9]+) failed ([0-9]+)/\1 \2 \3/' out)"
   read -r stack instructions <<<"$(sed -E 's/stack ([0-9]+) .* instructions ([0-9]+)/\1 \2/' err)"
   [ "$failed" = 0 ] || { echo "$name: the library refused" >&2; exit 1; }

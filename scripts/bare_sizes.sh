@@ -10,18 +10,15 @@ models=$(realpath "$1")
 optimise=${2:-speed}
 core=${3:-m4}
 cd "$(dirname "$0")/.."
-board=$PWD/tests/bare/board
+source scripts/bare_board.sh "$core"
 berth=$PWD/build/release/berth
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-if [ "$core" = m55 ]; then
-  target="cpu -arch=cortex-m55 -features=mve" script=an547.ld machine=mps3-an547
-  flags="-mcpu=cortex-m55 -mfpu=auto -DCLOCK_HZ=32000000u"
-else
-  target="cpu -arch=cortex-m4" script=an386.ld machine=mps2-an386
-  flags="-mcpu=cortex-m4 -mfpu=fpv4-sp-d16"
-fi
-flags="$flags -mthumb -mfloat-abi=hard -Os -ffunction-sections -fdata-sections"
+case $core in
+m4) target="cpu -arch=cortex-m4" ;;
+m55) target="cpu -arch=cortex-m55 -features=mve" ;;
+esac
+flags="$cpu -Os -ffunction-sections -fdata-sections"
 case $optimise in
 least) how=(--optimise speed) ;;
 rolling) how=(--optimise speed --patches rolling) ;;
@@ -37,8 +34,6 @@ build() {
 }
 for path in mnist mnist_quantized tfl_helloworld mlperf_tiny/{autoencoder,dscnn,mobilenetv1,resnet8}{,_int8}; do
   [ -f "$models/$path/model.onnx" ] || continue
-  # The constants of the largest models are more than this board's memory.
-  if [ "$core" = m55 ] && [[ $path =~ /(autoencoder|mobilenetv1)$ ]]; then continue; fi
   name=$(basename "$path")
   folder=$work/$name
   limit=4194304
@@ -56,9 +51,7 @@ for path in mnist mnist_quantized tfl_helloworld mlperf_tiny/{autoencoder,dscnn,
   # One image of zeros will do: no path of the code depends on values.
   bytes=$(sed -nE 's/^static ([a-z0-9_]+) input_[0-9]+\[([0-9]+)\];/\1 \2/p' main.c |
     awk '{size = $1 ~ /8_t/ ? 1 : $1 ~ /16_t/ ? 2 : $1 ~ /64_t|double/ ? 8 : 4; n += size * $2} END {print n}')
-  measured=$(head -c "$bytes" /dev/zero |
-    qemu-system-arm -M "$machine" -display none -serial none -monitor none -icount shift=0 \
-      -semihosting-config enable=on,target=native -kernel model.elf 2>&1 >/dev/null)
+  measured=$(head -c "$bytes" /dev/zero | run_on_board model.elf 2>&1 >/dev/null)
   read -r stack arena instructions <<<"$(sed -E 's/stack ([0-9]+) static ([0-9]+) .* instructions ([0-9]+)/\1 \2 \3/' <<<"$measured")"
   text=$(arm-none-eabi-size "$name.o" | awk 'NR == 2 {print $1}')
   constants=$(sed -nE 's/^#define .*_CONSTANT_BYTES ([0-9]+)/\1/p' "$name.h")

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Models as TFLM runs them, with CMSIS-NN's kernels, on a Cortex-M4 (QEMU): a table of docs/bare.md.
-# Usage: scripts/bare_tflm.sh SOURCES MODELS      SOURCES: a folder with the checkouts tflite-micro, flatbuffers (the
-# version that its schema_generated.h asks for), gemmlowp, ruy, CMSIS-NN and CMSIS_6; MODELS: as for scripts/bare_sizes.sh
+# Models as TFLM runs them, with CMSIS-NN's kernels, on a Cortex-M4 or M55 (QEMU): a table of docs/bare.md.
+# Usage: scripts/bare_tflm.sh SOURCES MODELS [m4|m55]      SOURCES: a folder with the checkouts tflite-micro, flatbuffers
+# (the version that its schema_generated.h asks for), gemmlowp, ruy, CMSIS-NN and CMSIS_6; MODELS: as for scripts/bare_sizes.sh
 # OPTIMISE=-O3 is for all of TFLM (-Os without it). Needs libstdc++ for arm-none-eabi, and onnx and numpy for python3.
 set -euo pipefail
 case "${1:-}" in
 "" | -h | --help) sed -n '2,5p' "$0" | cut -c3-; exit 0 ;;
 esac
 peers=$(realpath "$1") models=$(realpath "$2")
+core=${3:-m4}
 cd "$(dirname "$0")/.."
-bench=$PWD/bench/bare board=$PWD/tests/bare/board
+source scripts/bare_board.sh "$core"
+bench=$PWD/bench/bare
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-flags="-mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mthumb -mfloat-abi=hard ${OPTIMISE:--Os} -ffunction-sections -fdata-sections -fno-unwind-tables --specs=nano.specs"
+flags="$cpu ${OPTIMISE:--Os} -ffunction-sections -fdata-sections -fno-unwind-tables --specs=nano.specs"
 # As TFLM's makefile has it for a release, with CMSIS-NN.
 flags_tflm="-DTF_LITE_STATIC_MEMORY -DTF_LITE_STRIP_ERROR_STRINGS -DNDEBUG -DCMSIS_NN -I$peers/tflite-micro -I$peers/flatbuffers/include
   -I$peers/gemmlowp -I$peers/ruy -I$peers/CMSIS-NN -I$peers/CMSIS-NN/Include -I$peers/CMSIS_6/CMSIS/Core/Include"
@@ -34,7 +36,7 @@ for source in "${sources[@]}"; do
   object=${source#"$peers/tflite-micro/tensorflow/"}
   [ ! -f "$source" ] || compile -include all.h -c "$source" -o "peer_${object//\//_}.o"
 done
-for source in "$peers"/CMSIS-NN/Source/{ConvolutionFunctions,FullyConnectedFunctions,NNSupportFunctions,PoolingFunctions,BasicMathFunctions,SoftmaxFunctions}/*.c; do
+for source in "$peers"/CMSIS-NN/Source/{ConvolutionFunctions,FullyConnectedFunctions,NNSupportFunctions,PoolingFunctions,BasicMathFunctions,SoftmaxFunctions,TransposeFunctions}/*.c; do
   case $source in *_f16.c | *_f32.c) continue ;; esac
   arm-none-eabi-gcc -std=c99 -w $flags $flags_tflm -c "$source" -o "peer_$(basename "$source").o"
 done
@@ -50,11 +52,9 @@ for path in mnist mnist_quantized tfl_helloworld mlperf_tiny/{autoencoder,dscnn,
   compile -include all.h "-DOPERATORS=$count" "-DADD_OPERATORS=$calls" -c "$bench/tflm.cc"
   echo '.section .rodata.network,"a"; .balign 16; .global network; network: .incbin "network.tflite"' |
     arm-none-eabi-gcc $flags -c -x assembler - -o network.o
-  arm-none-eabi-g++ $flags -nostartfiles --specs=rdimon.specs -L "$board" -T an386.ld -Wl,--gc-sections,-Map=network.map \
+  arm-none-eabi-g++ $flags -nostartfiles --specs=rdimon.specs -L "$board" -T "$script" -Wl,--gc-sections,-Map=network.map \
     -o network.elf tflm.o network.o peer_*.o startup.o measure.o -lm
-  qemu-system-arm -M mps2-an386 -display none -serial none -monitor none -icount shift=0 \
-    -semihosting-config enable=on,target=native -kernel network.elf >output 2>measured <input ||
-    { cat measured >&2; exit 1; }
+  run_on_board network.elf >output 2>measured <input || { cat measured >&2; exit 1; }
   python3 "$bench/to_tflite.py" compare "$models/$path" output >log || { echo "$name: $(cat log)" >&2; exit 1; }
   read -r arena objects <<<"$(sed -nE 's/^arena ([0-9]+) objects ([0-9]+)/\1 \2/p' measured)"
   read -r stack instructions <<<"$(sed -nE 's/^stack ([0-9]+) .* instructions ([0-9]+)/\1 \2/p' measured)"
