@@ -69,9 +69,11 @@ typedef struct berth_pipeline {
 berth_status berth_pipeline__check_static(const berth_module *module, berth_func_id main);
 // Attributes that carry what passes decided. TARGET: of the module, its MultiTarget as canonical
 // JSON; of a scheduled function, the name of a device of it, for whose target it is made. IN_PLACE:
-// of a scheduled function, triples (nest, from, to) of compiler/package/in_place.h.
+// of a scheduled function, triples (nest, from, to) of compiler/package/in_place.h. ROWS_FORM: of a scheduled
+// function, another one that computes the same row by row, where rows are to roll (passes/roll_rows.h).
 #define BERTH_ATTR_TARGET "target"
 #define BERTH_ATTR_IN_PLACE "in_place"
+#define BERTH_ATTR_ROWS_FORM "rows_form"
 // The pass after which operations have their devices.
 #define BERTH_PASS_PLAN_DEVICES "plan-devices"
 // The first one that compiles what was planned.

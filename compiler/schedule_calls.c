@@ -101,9 +101,29 @@ static berth_status schedule_decided(scheduler *s, const berth_schedule_policy *
         status = policy->apply(fn, target);
     }
     fn->decisions = NULL;
-    fn->keeps_rows = false;
     if (!status) status = berth_decisions_check_taken(s->module->arena, choice->decisions);
     return status;
+}
+
+// Beside `function`, the same with loops over rows that stay loops of their own: the pass roll-rows takes one of both.
+static berth_status make_rows_form(scheduler *s, const berth_schedule_policy *policy,
+                                   berth_func_id source, const berth_target_device *held,
+                                   berth_func_id function) {
+    berth_module *module = s->module;
+    const char *name = berth_module_str(module, berth_module_function(module, function)->name);
+    berth_func_id form =
+        berth_tfn_clone(module, source, berth_arena_printf(module->arena, "%s.rows", name));
+    berth_tfn *fn = berth_tfn_get(module, form);
+    berth_tfn_share(fn, module->arena);
+    fn->keeps_rows = true;
+    BERTH_TRY(berth_status_prefix(policy->apply(fn, held->target), "scheduling rows of %s", name));
+    fn->keeps_rows = false;
+    (void)berth_tfn_compact(fn);
+    berth_attrs_set_string(module, &berth_module_function(module, form)->attrs, BERTH_ATTR_TARGET,
+                           held->name);
+    berth_attrs_set(module, &berth_module_function(module, function)->attrs, BERTH_ATTR_ROWS_FORM,
+                    (berth_attr){.kind = BERTH_ATTR_FUNCTION, .function = form});
+    return BERTH_OK;
 }
 
 static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_hash128 hash,
@@ -137,7 +157,6 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
                                           fn, &change));
     fn->any_size = s->options->any_size && change != BERTH_SEEN_NOTHING;
     fn->same_tiles = fn->any_size && change == BERTH_SEEN_OUTERMOST;
-    fn->keeps_rows = berth_rolls_rows(s->options->patches);
     fn->whole_results = berth_attrs_int(module, &berth_module_function(module, function)->attrs,
                                         BERTH_ATTR_WHOLE_RESULTS, 0);
     berth_kernel_choice choice = {.scheduled = function,
@@ -156,7 +175,8 @@ static berth_status make_scheduled(scheduler *s, berth_func_id source, berth_has
     berth_attrs_set_string(module, &berth_module_function(module, function)->attrs,
                            BERTH_ATTR_TARGET, held->name);
     *out_function = function;
-    return BERTH_OK;
+    bool rolls = berth_rolls_rows(s->options->patches) && policy == s->plain;
+    return rolls ? make_rows_form(s, policy, source, held, function) : BERTH_OK;
 }
 
 // Of all that a schedule depends on: functions with equal bodies may know different things of their

@@ -136,7 +136,7 @@ static berth_tfn_ring ring_of(const builder *b, const berth_roll_stage *s, berth
 static berth_stmt add_stage(builder *b, uint32_t index, int64_t turns) {
     const berth_roll_stage *s = &b->chain->stages[index];
     const berth_op *op = op_of(b, index);
-    berth_tfn *from = berth_tfn_get(b->module, callee_of(b, index));
+    berth_tfn *from = berth_tfn_get(b->module, s->function);
     berth_arena *arena = b->module->arena;
     berth_tfn_region *regions = berth_arena_new_array(arena, berth_tfn_region, from->param_count);
     berth_tfn_ring *rings = berth_arena_new_array(arena, berth_tfn_ring, from->param_count);
@@ -180,7 +180,7 @@ static void build_body(builder *b) {
                                     berth_tfn_seq(b->to, rows, chain->count));
     b->to->body = berth_tfn_seq(b->to, &loop, 1);
     for (uint32_t i = 0; i < chain->count; ++i)
-        b->to->flops += berth_tfn_get(b->module, callee_of(b, i))->flops;
+        b->to->flops += berth_tfn_get(b->module, chain->stages[i].function)->flops;
     (void)berth_tfn_compact(b->to);
 }
 

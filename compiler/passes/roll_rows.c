@@ -40,12 +40,21 @@ static berth_func_id callee_of(const roller *r, const berth_op *op) {
     return callee ? callee->function : BERTH_NONE;
 }
 
+// Of a call; BERTH_NONE = it has none.
+static berth_func_id rows_form_of(const roller *r, const berth_op *op) {
+    berth_func_id callee = callee_of(r, op);
+    if (callee == BERTH_NONE) return BERTH_NONE;
+    const berth_attr *form = berth_attrs_find(
+        r->module, &berth_module_function(r->module, callee)->attrs, BERTH_ATTR_ROWS_FORM);
+    return form ? form->function : BERTH_NONE;
+}
+
 // ---- what there is ------------------------------------------------------------------------------
 
 static void find_stage(roller *r, uint32_t place) {
     const berth_op *op = op_at(r, place);
-    berth_func_id callee = callee_of(r, op);
-    berth_tfn *fn = callee == BERTH_NONE ? NULL : berth_tfn_get(r->module, callee);
+    berth_func_id form = rows_form_of(r, op);
+    berth_tfn *fn = form == BERTH_NONE ? NULL : berth_tfn_get(r->module, form);
     if (!fn || fn->param_count != op->input_count + op->output_count ||
         berth_attrs_find(r->module, &op->attrs, BERTH_ATTR_PARTS_AT) ||
         berth_attrs_find(r->module, &op->attrs, BERTH_ATTR_SLICES_AT))
@@ -151,7 +160,8 @@ static bool follow(const roller *r, berth_roll_chain *chain, berth_roll_stage *s
 static bool place_stage(const roller *r, const candidate *c, berth_roll_chain *chain,
                         uint32_t place) {
     const berth_op *op = op_at(r, place);
-    berth_roll_stage s = {.op = r->ops[place], .stage = r->stages[place]};
+    berth_roll_stage s = {
+        .op = r->ops[place], .function = rows_form_of(r, op), .stage = r->stages[place]};
     int64_t outside = 1;  // rows of an operand from outside that are passed in a turn
     if (!s.stage) return false;
     for (uint32_t i = 0; i < op->input_count; ++i) {
@@ -294,16 +304,31 @@ static void describe(const roller *r, const berth_roll_chain *chain, berth_rolle
     out->stage_count = chain->count;
 }
 
-void berth_pass_roll_rows(berth_module *module, berth_func_id main, berth_rolled *out_rolled) {
+static void remove_forms(berth_module *module) {
+    for (berth_func_id f = 0; f < module->functions.count; ++f) {
+        berth_attrs *attrs = &berth_module_function(module, f)->attrs;
+        const berth_attr *form = berth_attrs_find(module, attrs, BERTH_ATTR_ROWS_FORM);
+        if (!form) continue;
+        berth_module_function(module, form->function)->removed = true;
+        berth_attrs_remove(module, attrs, BERTH_ATTR_ROWS_FORM);
+    }
+}
+
+static void roll_best(berth_module *module, berth_func_id main, berth_rolled *out_rolled) {
     roller r = make_roller(module, main);
     candidate best = {0};
     berth_roll_chain chain = {
         .stages = berth_arena_new_array(module->arena, berth_roll_stage, most_stages),
         .ring_rows = berth_arena_new_array(module->arena, int64_t, r.graph->values.count + 1)};
-    *out_rolled = (berth_rolled){0};
     if (!find_best(&r, &chain, &best)) return;
     memset(chain.ring_rows, 0, r.graph->values.count * sizeof(*chain.ring_rows));
     if (!make_chain(&r, &best, &chain) || !is_closed(&r, &best, &chain)) return;
     describe(&r, &chain, out_rolled);
     berth_roll__build(module, main, &chain);
+}
+
+void berth_pass_roll_rows(berth_module *module, berth_func_id main, berth_rolled *out_rolled) {
+    *out_rolled = (berth_rolled){0};
+    roll_best(module, main, out_rolled);
+    remove_forms(module);
 }

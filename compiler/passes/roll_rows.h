@@ -8,7 +8,8 @@
 // computes at most one row. A stage of *period* p has a row every p turns (strides before it make p larger), its first one
 // after a *delay*, by which all rows that this row reads are there.
 //
-// Stages are calls of scheduled functions (schedule/row_stage.h); nothing is known of operators.
+// Stages are calls of scheduled functions that have a form for it (BERTH_ATTR_ROWS_FORM, schedule/row_stage.h); nothing
+// is known of operators. What is not in the chain keeps the form it has.
 #ifndef BERTH_COMPILER_PASSES_ROLL_ROWS_H_
 #define BERTH_COMPILER_PASSES_ROLL_ROWS_H_
 
@@ -35,6 +36,7 @@ typedef struct berth_rolled {
 // Of one image of a ring: the first of `rows` places is that of row 0.
 typedef struct berth_roll_stage {
     berth_op_id op;
+    berth_func_id function;  // in the form whose loops over rows are loops of their own
     const berth_row_stage *stage;
     int64_t period, delay;
 } berth_roll_stage;
@@ -47,7 +49,7 @@ typedef struct berth_roll_chain {
 } berth_roll_chain;
 
 // Rolls the chain of @main's calls with the lowest sum of live values at the peak, where that is lower than without;
-// the shortest of equal ones. @main is scheduled, for one device. Inside berth_arena_try of the module's arena.
+// the shortest of equal ones. Removes the forms of all functions. @main is scheduled, for one device. Inside berth_arena_try of the module's arena.
 // O(calls * stages of a chain * operations).
 void berth_pass_roll_rows(berth_module *module, berth_func_id main, berth_rolled *out_rolled);
 

@@ -60,6 +60,8 @@ static bool read_form(floats *f) {
         if (!choose_columns(f) || !berth_plain__may_stage(s, -1, -1, &from, &to)) return false;
         f->elements = s->total * s->count;
     } else {
+        // Whole channels.
+        if (s->fn->keeps_rows) return false;
         if (!berth_plain__find_window(s, &f->high, &f->wide, f->stride) ||
             !berth_plain__may_stage(s, f->high, f->wide, &from, &to))
             return false;

@@ -96,6 +96,10 @@ static void choose_sizes(windows *v) {
             all = whole * v->s.nest.loops[v->s.row].extent;
     bool fits =
         whole <= STRIP_LIMIT_BYTES || (whole <= WHOLE_LIMIT_BYTES && whole <= all / WHOLE_SHARE);
+    if (v->s.fn->keeps_rows) {
+        fits = true;
+        v->rows = 1;
+    }
     while (!fits && v->rows > 1 &&
            (height % v->rows || strip_rows(v, v->rows) * v->pitch > STRIP_LIMIT_BYTES))
         v->rows--;

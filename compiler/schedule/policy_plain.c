@@ -18,6 +18,7 @@
 #include "compiler/passes/layout_plain.h"
 #include "compiler/schedule/plain_columns.h"
 #include "compiler/schedule/policy_cpu.h"
+#include "compiler/schedule/row_stage.h"
 
 #define MAX_CONDITIONS 12
 
@@ -32,6 +33,28 @@ typedef struct plain_sum {
     berth_expr conditions[MAX_CONDITIONS];
     int condition_count;
 } plain_sum;
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+// Whether results go to other rows of images along a loop of the nest that stays one of its own (keeps_rows).
+static bool keeps_loop(const plain_sum *s, berth_var var) {
+    for (int i = 0; s->fn->keeps_rows && i < s->reduction.epilogue_count; ++i) {
+        berth_stmt store = s->reduction.epilogue[i];
+        const berth_stmt_node *node = &s->fn->stmts.data[store];
+        if (node->kind == BERTH_STMT_STORE && node->index_count > BERTH_ROW_DIM &&
+            berth_tfn_uses_var(s->fn, berth_tfn_store_indices(s->fn, store)[BERTH_ROW_DIM], var))
+            return true;
+    }
+    return false;
+}
+
+// A clipped loop would begin in another row of the window for some rows.
+static bool may_clip(const plain_sum *s, const berth_expr *conditions, int count) {
+    for (int i = 0; i < s->nest.count; ++i)
+        for (int k = 0; k < count && keeps_loop(s, s->nest.loops[i].var); ++k)
+            if (berth_tfn_uses_var(s->fn, conditions[k], s->nest.loops[i].var)) return false;
+    return !s->small;
+}
 
 // ---- padding ------------------------------------------------------------------------------------
 
@@ -208,7 +231,7 @@ static void put_conditions(plain_sum *s, berth_stmt body) {
             s->conditions[k] = 0;
         }
         berth_stmt loop = all ? find_loop(fn, body, loops->loops[i].var) : 0;
-        if (!loop || (!s->small && clip_loop(s, loop, own, count))) continue;
+        if (!loop || (may_clip(s, own, count) && clip_loop(s, loop, own, count))) continue;
         berth_stmt guarded = berth_tfn_if(fn, all, fn->stmts.data[loop].body, 0);
         fn->stmts.data[loop].body = guarded;
     }
@@ -223,6 +246,7 @@ static bool load_uses(const plain_sum *s, uint32_t load, int loop) {
 // A loop along which some loads stay and others move.
 static bool shares_loads(const plain_sum *s, int loop) {
     bool stays = false, moves = false;
+    if (keeps_loop(s, s->nest.loops[loop].var)) return false;
     for (uint32_t i = 0; i < s->loads.items.count; ++i)
         *(load_uses(s, i, loop) ? &moves : &stays) = true;
     return stays && moves && !is_condition_of(s, s->nest.loops[loop].var);

@@ -78,16 +78,14 @@ static void walk_expr(walk *w, berth_expr id) {
 
 // ---- stores -------------------------------------------------------------------------------------
 
-// The loop whose variable is the row that a store writes.
-static bool find_row(walk *w, berth_expr index) {
+// The loop whose variable is the row that a store writes; what else is in the index must be 0.
+static void find_row(walk *w, berth_expr index) {
     berth_linear form = berth_linear_of(w->fn, &w->ranges, index);
-    const berth_expr_node *atom =
-        form.count == 1 ? &w->fn->exprs.data[form.terms[0].atom] : &w->fn->exprs.data[0];
-    if (atom->kind != BERTH_EXPR_VAR || form.terms[0].coefficient != 1 || form.constant)
-        return false;
-    for (int i = 0; i < w->nest->count; ++i)
-        if (w->nest->loops[i].var == atom->var) w->row = atom->var;
-    return w->row != BERTH_NONE;
+    for (int i = 0; i < form.count; ++i) {
+        const berth_expr_node *atom = &w->fn->exprs.data[form.terms[i].atom];
+        for (int k = 0; atom->kind == BERTH_EXPR_VAR && k < w->nest->count; ++k)
+            if (w->nest->loops[k].var == atom->var) w->row = atom->var;
+    }
 }
 
 static bool writes_row(walk *w, berth_stmt id) {
@@ -96,7 +94,8 @@ static bool writes_row(walk *w, berth_stmt id) {
     berth_expr index = 0;
     if (w->fn->bufs.data[buf].role != BERTH_ROLE_OUT || !is_image(w->fn, buf)) return false;
     index = berth_tfn_store_indices(w->fn, id)[BERTH_ROW_DIM];
-    if (w->row == BERTH_NONE) return find_row(w, index);
+    if (w->row == BERTH_NONE) find_row(w, index);
+    if (w->row == BERTH_NONE) return false;
     int64_t step = 0;
     berth_range rest = {0};
     return rows_of(w, index, &step, &rest) && step == 1 && rest.low == 0 && rest.high == 0;
@@ -146,23 +145,24 @@ static bool writes_all_rows(const berth_tfn *fn, const berth_row_stage *stage) {
     return results > 0;
 }
 
-// The one nest of the function, with the private buffers that are allocated before it. False: there is more.
+// The statements of the function: the last one is the nest. False: there are too many.
 static bool find_nest(const berth_tfn *fn, berth_stmt id, berth_stmt *out_nest,
                       berth_row_stage *out) {
     const berth_stmt_node *node = &fn->stmts.data[id];
-    if (node->kind == BERTH_STMT_ALLOC && !*out_nest &&
-        out->alloc_count < BERTH_ROW_STAGE_MAX_ALLOCS) {
-        out->allocs[out->alloc_count++] = id;
-        return true;
-    }
     if (node->kind != BERTH_STMT_SEQ) {
-        bool first = !*out_nest;
+        if (*out_nest && out->before_count == BERTH_ROW_STAGE_MAX_BEFORE) return false;
+        if (*out_nest) out->before[out->before_count++] = *out_nest;
         *out_nest = id;
-        return first;
+        return true;
     }
     for (uint32_t i = 0; i < node->count; ++i)
         if (!find_nest(fn, berth_tfn_seq_items(fn, id)[i], out_nest, out)) return false;
     return true;
+}
+
+static void walk_all(walk *w, const berth_row_stage *stage, bool stores) {
+    for (uint32_t i = 0; i < stage->before_count; ++i) walk_stmt(w, stage->before[i], stores);
+    walk_stmt(w, stage->nest.body, stores);
 }
 
 static bool has_workspace(const berth_tfn *fn) {
@@ -186,9 +186,9 @@ bool berth_row_stage_find(berth_tfn *fn, berth_row_stage *out) {
               .seen = berth_arena_new_array(arena, bool, fn->exprs.count + 1),
               .seen_count = fn->exprs.count};
     for (berth_buf b = 0; b < fn->param_count; ++b) w.reads[b].by_rows = is_image(fn, b);
-    walk_stmt(&w, out->nest.body, true);
+    walk_all(&w, out, true);
     if (w.failed || w.row == BERTH_NONE) return false;
-    walk_stmt(&w, out->nest.body, false);
+    walk_all(&w, out, false);
     for (int i = 0; i < out->nest.count; ++i)
         if (out->nest.loops[i].var == w.row) out->loop = i;
     for (berth_buf b = 0; b < fn->param_count; ++b) w.reads[b].by_rows &= w.reads[b].step > 0;
@@ -209,8 +209,8 @@ berth_stmt berth_row_stage_emit(berth_tfn *fn, const berth_row_stage *stage) {
             one.loops[one.count].kind = BERTH_LOOP_SERIAL;
         one.count++;
     }
-    berth_stmt items[BERTH_ROW_STAGE_MAX_ALLOCS + 1];
-    memcpy(items, stage->allocs, sizeof(stage->allocs));
-    items[stage->alloc_count] = berth_nest_emit(fn, &one);
-    return berth_tfn_seq(fn, items, stage->alloc_count + 1);
+    berth_stmt items[BERTH_ROW_STAGE_MAX_BEFORE + 1];
+    memcpy(items, stage->before, sizeof(stage->before));
+    items[stage->before_count] = berth_nest_emit(fn, &one);
+    return berth_tfn_seq(fn, items, stage->before_count + 1);
 }

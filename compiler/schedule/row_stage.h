@@ -18,17 +18,19 @@ typedef struct berth_row_reads {
     int64_t step, low, high;
 } berth_row_reads;
 
-#define BERTH_ROW_STAGE_MAX_ALLOCS 8
+#define BERTH_ROW_STAGE_MAX_BEFORE 12
 
 typedef struct berth_row_stage {
-    berth_stmt allocs[BERTH_ROW_STAGE_MAX_ALLOCS];  // private buffers, which the nest shares
-    uint32_t alloc_count;
+    // What stands before the nest: private buffers, and what is put into them for all rows (sums of weights). A row takes
+    // it anew: there is one private memory, which other stages use in between.
+    berth_stmt before[BERTH_ROW_STAGE_MAX_BEFORE];
+    uint32_t before_count;
     berth_nest nest;
     int loop;                      // of the nest: over rows
     const berth_row_reads *reads;  // per parameter of the function
 } berth_row_stage;
 
-// False: the function has several nests, or results that are not images of which every iteration of one loop
+// False: the function has several nests that write results, or results that are not images of which every iteration of one loop
 // writes one row, or is no function of one call. May add nodes to `fn`. Inside berth_arena_try of the module's arena.
 bool berth_row_stage_find(berth_tfn *fn, berth_row_stage *out);
 

@@ -218,7 +218,8 @@ typedef struct berth_tfn {
     bool same_tiles;
     // While it is scheduled: results of the product of which this is a part (BERTH_ATTR_WHOLE_RESULTS); 0 = it is whole.
     int64_t whole_results;
-    // While it is scheduled: loops over rows of images stay loops of their own (compiler/passes/roll_rows.h).
+    // While it is scheduled: loops over rows of images stay loops of their own, for a form that computes row by row
+    // (compiler/passes/roll_rows.h).
     bool keeps_rows;
     // (optional) While it is scheduled: what is decided of its nests (compiler/schedule/decisions.h).
     struct berth_schedule_decisions *decisions;
