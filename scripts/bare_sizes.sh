@@ -2,9 +2,10 @@
 # Sizes and instructions of models as plain C on a Cortex-M4 or M55 (QEMU): the tables of docs/bare.md.
 # Usage: scripts/bare_sizes.sh MODELS [speed|size|least|rolling|size-rolling] [m4|m55]      MODELS: a folder with NAME/model.onnx and NAME/test_data_set_0
 # least: speed, within the smallest memory that there is a plan for; rolling, size-rolling: speed or size, with rows that roll
+# OPTIMISE=-O3 is for the compiler (-Os without it).
 set -euo pipefail
 case "${1:-}" in
-"" | -h | --help) sed -n '2,4p' "$0" | cut -c3-; exit 0 ;;
+"" | -h | --help) sed -n '2,5p' "$0" | cut -c3-; exit 0 ;;
 esac
 models=$(realpath "$1")
 optimise=${2:-speed}
@@ -18,7 +19,7 @@ case $core in
 m4) target="cpu -arch=cortex-m4" ;;
 m55) target="cpu -arch=cortex-m55 -features=mve" ;;
 esac
-flags="$cpu -Os -ffunction-sections -fdata-sections"
+flags="$cpu ${OPTIMISE:--Os} -ffunction-sections -fdata-sections"
 case $optimise in
 least) how=(--optimise speed) ;;
 rolling) how=(--optimise speed --patches rolling) ;;
