@@ -7,7 +7,7 @@ Every network runs as sources for a Cortex-M4 (speed and size) and a Cortex-M55 
 riscv64 under qemu-user, and natively with sanitizers, all with the project's warnings as errors. Compared: with the graph executor, to the bit
 for 8-bit networks that end in integers; with the reference interpreter (the inputs as constants, folded) and ONNX Runtime within a slack. On
 boards memory is painted: nothing beside the arena is written. Budgets: --memory sram=1 is refused and names the least; that least
-builds and computes the same bytes; a byte less is refused and names the same least. The kinds with -two have values in two memories. Needs PyPI's onnxruntime, onnx and numpy and the cross
+builds and computes the same bytes; a byte less is refused and names the same least. The kinds with -two have values in two memories, those with -rolling rows that roll. Needs PyPI's onnxruntime, onnx and numpy and the cross
 compilers. The last line counts; ends with 1 when anything differed.
 """
 import argparse
@@ -41,6 +41,11 @@ KINDS = {
     'm4': ('cpu -arch=cortex-m4', [], 'arm-none-eabi-gcc -Os -mcpu=cortex-m4 -mfpu=fpv4-sp-d16', 'mps2-an386', 'an386.ld'),
     'm4-size': ('cpu -arch=cortex-m4', ['--optimise', 'size'], 'arm-none-eabi-gcc -Os -mcpu=cortex-m4 -mfpu=fpv4-sp-d16', 'mps2-an386', 'an386.ld'),
     'm55': ('cpu -arch=cortex-m55 -features=mve', [], 'arm-none-eabi-gcc -Os -mcpu=cortex-m55 -mfpu=auto -DCLOCK_HZ=32000000u', 'mps3-an547', 'an547.ld'),
+    'm55-rolling': ('cpu -arch=cortex-m55 -features=mve', ['--patches', 'rolling'],
+                    'arm-none-eabi-gcc -Os -mcpu=cortex-m55 -mfpu=auto -DCLOCK_HZ=32000000u', 'mps3-an547', 'an547.ld'),
+    'native-rolling': ('cpu -arch=cortex-m4', ['--patches', 'rolling'], 'gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all', None, None),
+    'native-size-rolling': ('cpu -arch=cortex-m4', ['--patches', 'rolling', '--optimise', 'size'],
+                            'gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all', None, None),
     'aarch64': ('cpu -arch=aarch64', [], 'aarch64-linux-gnu-gcc -O2 -static', 'qemu-aarch64-static', None),
     'armv7': ('cpu -arch=armv7', [], 'arm-linux-gnueabihf-gcc -O2 -static', 'qemu-arm-static', None),
     'riscv64': ('cpu -arch=riscv64', [], 'riscv64-linux-gnu-gcc -O2 -static', 'qemu-riscv64-static', None),

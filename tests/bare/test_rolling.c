@@ -142,7 +142,7 @@ Test(bare_rolling, depthwise_windows_and_floats_roll, .timeout = 300) {
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     for (int form = 0; form < 3; ++form) {
         bool floats = form == 2;
-        int64_t bytes = floats ? 4 : 1;
+        uint64_t bytes = floats ? 4 : 1;
         chain c = floats ? begin_floats(arena, 6, 3, 16) : begin(arena, 6, 3, 16);
         c.point = points[form % 2];
         convolve(&c, 8, 3, 1);
