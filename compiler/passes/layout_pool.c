@@ -1,6 +1,7 @@
 // Pools in blocks of channels or along plain rows: what lies around the input as memory, and large
 // windows of maxima as windows along one axis after the other.
 #include <math.h>
+#include <string.h>
 
 #include "compiler/passes/layout_private.h"
 
@@ -166,24 +167,30 @@ berth_status berth_layout__pool(pass *p, berth_op_id id, bool *out_done) {
 
 // Whether regions read the image so often that copying it into blocks of channels is paid for: a sample
 // that reads a vector of channels in each of four places takes a small part of the time of one that reads
-// elements. Of adaptive samples only the run knows how many there are.
-static bool samples_pay(const pass *p, const berth_op *op) {
-    int64_t given = berth_attrs_int(p->module, &op->attrs, "sampling_ratio", 0);
+// elements, above all where it takes their maximum. Of adaptive samples only the run knows how many there are.
+static bool samples_pay(const pass *p, const berth_op *op, int64_t channels, int64_t padded) {
     const berth_type *x = type_of(p, op->inputs[0]), *y = type_of(p, op->outputs[0]);
-    double ratio = given > 0 ? (double)given : 2;
+    int64_t given = berth_attrs_int(p->module, &op->attrs, "sampling_ratio", 0);
+    const char *mode = berth_attrs_string(p->module, &op->attrs, "mode", "avg");
+    double ratio = given > 0 ? (double)given : 2, worth = strcmp(mode, "max") ? 1 : 2;
     double samples = (double)y->dims[0] * (double)y->dims[2] * (double)y->dims[3] * ratio * ratio;
-    return samples >= (double)x->dims[0] * (double)x->dims[2] * (double)x->dims[3];
+    return worth * samples * (double)channels >=
+           (double)x->dims[0] * (double)x->dims[2] * (double)x->dims[3] * (double)padded;
 }
 
 berth_status berth_layout__roi_align(pass *p, berth_op_id id, bool *out_done) {
+    enum { most_padding = 4 };  // channels for each one that pads the last block
     const berth_op op = graph_of(p)->ops.data[id];
     *out_done = false;
     if (!berth_layout__is_f32(p, op.inputs[0], 4) || !berth_layout__is_f32(p, op.outputs[0], 4))
         return BERTH_OK;
     berth_str_id layout = type_of(p, op.inputs[0])->layout;
     int64_t channels = type_of(p, op.inputs[0])->dims[1];
-    if (!layout && channels % BERTH_LAYOUT_BLOCK == 0 && samples_pay(p, &op))
-        layout = berth_layout__blocked(p, 4, berth_layout__block_for(p, id, channels));
+    int64_t block = berth_layout__block_for(p, id, channels);
+    int64_t padded = (channels + block - 1) / block * block;
+    if (!layout && (padded - channels) * most_padding <= channels &&
+        samples_pay(p, &op, channels, padded))
+        layout = berth_layout__blocked(p, 4, block);
     else if (!berth_layout__block(p, op.inputs[0]))
         return BERTH_OK;
     for (uint32_t i = 0; i < op.input_count; ++i)

@@ -287,18 +287,22 @@ static fixture laid_out(const char *text) {
 Test(layout_padding, regions_in_blocks_of_channels) {
     const struct {
         int regions, channels, ratio;
+        const char *mode;
         uint32_t copies;
-    } cases[] = {{13, 16, 2, 2}, {13, 16, 0, 2}, {13, 24, 2, 2}, {13, 15, 2, 0},
-                 {1, 16, 2, 0},  {3, 16, 1, 0},  {3, 16, 4, 2}};
+    } cases[] = {{13, 16, 2, "avg", 2}, {13, 16, 0, "avg", 2}, {13, 24, 2, "avg", 2},
+                 {13, 15, 2, "avg", 2}, {13, 9, 2, "avg", 0},  {2, 16, 2, "avg", 0},
+                 {2, 16, 2, "max", 2},  {1, 16, 2, "max", 0},  {3, 16, 1, "avg", 0},
+                 {3, 16, 4, "avg", 2}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         char text[512];
         snprintf(text, sizeof(text),
                  "module \"m\"\n"
                  "graph @main(%%x: f32[1,%d,30,20], %%rois: f32[%d,4], %%of: i64[%d]) {\n"
                  "  %%y = roi_align(%%x, %%rois, %%of) {output_height = 7, output_width = 7, "
-                 "sampling_ratio = %d}\n"
+                 "sampling_ratio = %d, mode = \"%s\"}\n"
                  "  return %%y\n}\n",
-                 cases[i].channels, cases[i].regions, cases[i].regions, cases[i].ratio);
+                 cases[i].channels, cases[i].regions, cases[i].regions, cases[i].ratio,
+                 cases[i].mode);
         fixture f = laid_out(text);
         cr_expect_eq(count(&f, BERTH_OP_RELAYOUT), cases[i].copies, "%d regions of %d channels: %u",
                      cases[i].regions, cases[i].channels, count(&f, BERTH_OP_RELAYOUT));

@@ -342,10 +342,17 @@ def weights_of_the_run():
     case("conv_weights_of_the_run", "Conv", [floats(2, 16, 9, 8), floats(32, 16, 3, 2)], 1, domain="", strides=[2, 1], pads=[1, 0, 1, 2])
 
 
+def regions_of_odd_channels():
+    corners = np.sort(random.uniform(-2, 13, (9, 2, 2)), 1).reshape(9, 4).astype(np.float32)
+    for mode in ("avg", "max"):
+        case(f"roi_align_odd_channels_{mode}", "RoiAlign", [floats(2, 13, 12, 11), corners, numbers(0, 2, (9,), np.int64)], 1, domain="", mode=mode,
+             output_height=5, output_width=4, sampling_ratio=2)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
-                 weights_of_the_run):
+                 weights_of_the_run, regions_of_odd_channels):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
