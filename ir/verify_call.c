@@ -1,8 +1,7 @@
 #include "ir/verify_call.h"
 
-#include <string.h>
-
 #include "ir/dim.h"
+#include "ir/dim_binding.h"
 #include "ir/external.h"
 #include "ir/tensor/function.h"
 
@@ -13,16 +12,11 @@ typedef struct signature {
     bool known;
 } signature;
 
-typedef struct binding {
-    int64_t symbol;
-    int64_t extent;
-} binding;
-
 typedef struct matcher {
     const berth_module *module;
     berth_arena *arena;
     const char *callee;
-    BERTH_VEC(binding) bindings;
+    berth_dim_bindings bindings;
 } matcher;
 
 static void add_type(signature *s, berth_arena *arena, berth_type type, bool param) {
@@ -82,28 +76,15 @@ static void of_callee(const berth_module *module, berth_func_id callee, const be
     }
 }
 
-static int64_t bound_to(void *user, const char *symbol) {
-    const matcher *m = user;
-    for (uint32_t i = 0; i < m->bindings.count; ++i) {
-        berth_str_id name = berth_dim_symbol_name(m->bindings.data[i].symbol);
-        if (strcmp(berth_module_str(m->module, name), symbol) == 0)
-            return m->bindings.data[i].extent;
-    }
-    return BERTH_DIM_UNKNOWN;
-}
-
-// A symbol gets its extent where it first stands alone; expressions are computed from these.
 static bool same_extent(matcher *m, int64_t wanted, int64_t given) {
     int64_t extent = 0;
     if (wanted == BERTH_DIM_UNKNOWN || berth_dim_is_symbol(given)) return true;
     if (!berth_dim_is_symbol(wanted)) return wanted == given;
     if (berth_dim_is_expression(m->module, wanted))
-        return !berth_dim_evaluate(m->module, wanted, bound_to, m, m->arena, &extent) ||
+        return !berth_dim_evaluate(m->module, wanted, berth_dim_bound, &m->bindings, m->arena,
+                                   &extent) ||
                extent == given;
-    for (uint32_t i = 0; i < m->bindings.count; ++i)
-        if (m->bindings.data[i].symbol == wanted) return m->bindings.data[i].extent == given;
-    berth_vec_push(m->arena, &m->bindings, (binding){wanted, given});
-    return true;
+    return berth_dim_bind(&m->bindings, wanted, given);
 }
 
 static bool fits(matcher *m, const berth_type *wanted, const berth_type *given) {
@@ -134,7 +115,7 @@ static const char *misfit(const matcher *m, const char *what, uint32_t index,
     print_type(m, wanted, &text);
     berth_strbuf_add(&text, ", not ");
     print_type(m, given, &text);
-    if (m->bindings.count)
+    if (m->bindings.list.count)
         berth_strbuf_add(&text, " (each symbol stands for one extent in a call)");
     return berth_strbuf_text(&text);
 }
@@ -144,8 +125,10 @@ const char *berth_verify__call(const berth_module *module, const berth_graph *gr
     const berth_attr *attr = berth_attrs_find(module, &call->attrs, "callee");
     const berth_function *function = berth_module_function(module, attr->function);
     signature s = {.params = 0};
-    matcher m = {
-        .module = module, .arena = arena, .callee = berth_module_str(module, function->name)};
+    matcher m = {.module = module,
+                 .arena = arena,
+                 .callee = berth_module_str(module, function->name),
+                 .bindings = {.module = module, .arena = arena}};
     of_callee(module, attr->function, call, &s, arena);
     if (!s.known) return NULL;
     uint32_t results = s.types.count - s.params;

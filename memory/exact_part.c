@@ -2,16 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/divisor.h"
 #include "memory/exact_private.h"
 #include "memory/measure.h"
 
-static uint64_t gcd(uint64_t a, uint64_t b) {
-    while (b != 0) {
-        uint64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
+static uint64_t divisor(uint64_t a, uint64_t b) {
+    return (uint64_t)berth_greatest_divisor((int64_t)a, (int64_t)b);
 }
 
 // Greatest unit: sizes are rounded up to the least alignment (offsets are multiples of it, so that
@@ -27,10 +23,10 @@ static uint64_t find_unit(const berth_memory_interval *intervals, uint32_t count
     }
     uint64_t unit = 0;
     for (uint32_t i = 0; i < count; ++i)
-        unit = gcd(unit, berth_memory_align_up(intervals[i].size_bytes, least));
+        unit = divisor(unit, berth_memory_align_up(intervals[i].size_bytes, least));
     *out_least_alignment = least;
     if (unit % greatest == 0) return unit;
-    for (uint32_t i = 0; i < count; ++i) unit = gcd(unit, intervals[i].alignment_bytes);
+    for (uint32_t i = 0; i < count; ++i) unit = divisor(unit, intervals[i].alignment_bytes);
     return unit;
 }
 

@@ -1,15 +1,8 @@
 #include "toolkit/vm_bounds.h"
 
-typedef struct berth_vm_bounds_symbol symbol_bounds;
+#include "base/divisor.h"
 
-static int64_t divisor_of(int64_t a, int64_t b) {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
+typedef struct berth_vm_bounds_symbol symbol_bounds;
 
 static bool changes(const berth_vm_bounds_seen *seen, uint32_t axis) {
     for (uint32_t r = 1; r < seen->count; ++r)
@@ -24,12 +17,12 @@ static int64_t step_of(const berth_vm_bounds_seen *seen, uint32_t axis) {
     bool has_third = false;
     for (uint32_t r = 1; r < seen->count; ++r) {
         const int64_t extent = seen->rows[r][axis];
-        step = divisor_of(step, extent - first);
+        step = berth_greatest_divisor(step, extent - first);
         if (extent == first) continue;
         has_third |= second != first && extent != second;
         second = extent;
     }
-    return has_third ? step : divisor_of(first, second);
+    return has_third ? step : berth_greatest_divisor(first, second);
 }
 
 // Whether `axis` is a number of steps of a symbol that axis `leader` stands for.
@@ -128,7 +121,9 @@ static void set_bounds(const berth_vm_bounds_seen *seen, berth_vm_bounds *out, c
         out->symbols[axis->symbol] = widen((symbol_bounds){least, most}, by);
     }
     if (by->to_powers) clip(seen, out->axes, out->symbols);
-    out->shape_count = count_shapes(out, limits[by->limit]);
+    out->shape_count = by->limit == UP_TO_ROOMY && out->symbol_count > 1
+                           ? 0
+                           : count_shapes(out, limits[by->limit]);
 }
 
 static void name_axes(const berth_vm_bounds_seen *seen, berth_vm_bounds_axis *axes,

@@ -1,4 +1,5 @@
 // Matrix products. Loops b..., i, j, k; the accumulator is a register.
+#include "base/divisor.h"
 #include "compiler/lower/families.h"
 #include "ir/graph/op_params.h"
 
@@ -236,15 +237,6 @@ static berth_expr add_byte(berth_lower *c, const berth_op *op, const berth_bits_
     return sum;
 }
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 // Loops over blocks, or equal parts of them where they do not fill the sum, and their bytes; then the numbers of a
 // last byte that are left.
 berth_expr berth_lower__matmul_bits_sum(berth_lower *c, const berth_op *op, uint32_t output,
@@ -259,7 +251,7 @@ berth_expr berth_lower__matmul_bits_sum(berth_lower *c, const berth_op *op, uint
     berth_lower__set(c, acc, num(c, BERTH_DTYPE_F32, 0));
     int64_t numbers = depth % s.per_byte, whole = depth - numbers;
     if (whole || !depth) {
-        int64_t each = greatest_common_divisor(s.block, whole);
+        int64_t each = berth_greatest_divisor(s.block, whole);
         berth_expr part = berth_lower__loop(c, "block", whole / each, BERTH_LOOP_SERIAL);
         berth_expr byte = berth_lower__loop(c, "byte", each / s.per_byte, BERTH_LOOP_SERIAL);
         berth_expr row = x_add(c, x_muli(c, part, each / s.per_byte), byte);

@@ -1,14 +1,8 @@
 #include "compiler/passes/instantiate.h"
 
-#include <string.h>
-
 #include "ir/dim.h"
+#include "ir/dim_binding.h"
 #include "ir/tensor/function.h"
-
-typedef struct binding {
-    int64_t symbol;
-    int64_t extent;
-} binding;
 
 // Attributes of a copy: the name of what it was made of, and the extents of its symbols, in the order in which they
 // appear.
@@ -18,43 +12,24 @@ static const char attr_extents[] = "instance_extents";
 typedef struct instantiation {
     berth_module *module;
     berth_graph *graph;           // of main
-    BERTH_VEC(binding) bindings;  // of the call at hand
+    berth_dim_bindings bindings;  // of the call at hand
     BERTH_VEC(berth_func_id) copies;
 } instantiation;
-
-static int64_t extent_of(void *user, const char *symbol) {
-    const instantiation *in = user;
-    for (uint32_t i = 0; i < in->bindings.count; ++i) {
-        const binding *held = &in->bindings.data[i];
-        if (strcmp(berth_module_str(in->module, berth_dim_symbol_name(held->symbol)), symbol) == 0)
-            return held->extent;
-    }
-    return BERTH_DIM_UNKNOWN;
-}
 
 // The verifier has seen that symbols which stand twice have one extent.
 static void bind_value(instantiation *in, const berth_buf_info *buf, berth_value_id value) {
     if (value == BERTH_NONE) return;
     const berth_type *type = berth_type_get(in->module, in->graph->values.data[value].type);
     if (type->kind != BERTH_TYPE_TENSOR || type->rank != buf->rank) return;
-    for (int d = 0; d < buf->rank; ++d) {
-        int64_t symbol = buf->dims[d];
-        if (!berth_dim_is_symbol(symbol) || symbol == BERTH_DIM_UNKNOWN || type->dims[d] < 0 ||
-            berth_dim_is_expression(in->module, symbol))
-            continue;
-        bool known = false;
-        for (uint32_t i = 0; i < in->bindings.count && !known; ++i)
-            known = in->bindings.data[i].symbol == symbol;
-        if (!known)
-            berth_vec_push(in->module->arena, &in->bindings, ((binding){symbol, type->dims[d]}));
-    }
+    for (int d = 0; d < buf->rank; ++d)
+        if (type->dims[d] >= 0) (void)berth_dim_bind(&in->bindings, buf->dims[d], type->dims[d]);
 }
 
 // Arguments are what is read, results what is written; or all of them are arguments.
 static void bind_call(instantiation *in, const berth_tfn *fn, const berth_op *op) {
     bool all = op->output_count == 0 && op->input_count == fn->param_count;
     uint32_t operand = 0, result = 0;
-    in->bindings.count = 0;
+    in->bindings = (berth_dim_bindings){.module = in->module, .arena = in->module->arena};
     for (uint32_t i = 0; i < fn->param_count; ++i) {
         const berth_buf_info *buf = &fn->bufs.data[i];
         if (all || buf->role != BERTH_ROLE_OUT)
@@ -71,8 +46,8 @@ static void bind_call(instantiation *in, const berth_tfn *fn, const berth_op *op
 static bool all_known(instantiation *in, const berth_tfn *fn) {
     for (uint32_t i = 0; i < fn->param_count; ++i)
         for (int d = 0; d < fn->bufs.data[i].rank; ++d)
-            if (berth_dim_is_symbol(
-                    berth_dim_substitute(in->module, fn->bufs.data[i].dims[d], extent_of, in)))
+            if (berth_dim_is_symbol(berth_dim_substitute(in->module, fn->bufs.data[i].dims[d],
+                                                         berth_dim_bound, &in->bindings)))
                 return false;
     return true;
 }
@@ -83,10 +58,10 @@ static bool is_instance(const instantiation *in, berth_func_id copy, berth_str_i
     uint32_t count = 0;
     const int64_t *extents = berth_attrs_ints(in->module, attrs, attr_extents, &count);
     if (!of || of->kind != BERTH_ATTR_STRING || of->s != name || !extents ||
-        count != in->bindings.count)
+        count != in->bindings.list.count)
         return false;
     for (uint32_t i = 0; i < count; ++i)
-        if (extents[i] != in->bindings.data[i].extent) return false;
+        if (extents[i] != in->bindings.list.data[i].extent) return false;
     return true;
 }
 
@@ -109,18 +84,18 @@ static void find_copies(instantiation *in) {
 static berth_func_id add_instance(instantiation *in, berth_func_id callee) {
     berth_module *module = in->module;
     const char *of = berth_module_str(module, berth_module_function(module, callee)->name);
-    int64_t *extents = berth_arena_new_array(module->arena, int64_t, in->bindings.count + 1);
+    int64_t *extents = berth_arena_new_array(module->arena, int64_t, in->bindings.list.count + 1);
     berth_strbuf name = berth_strbuf_make(module->arena);
     berth_strbuf_add(&name, of);
-    for (uint32_t i = 0; i < in->bindings.count; ++i) {
-        extents[i] = in->bindings.data[i].extent;
+    for (uint32_t i = 0; i < in->bindings.list.count; ++i) {
+        extents[i] = in->bindings.list.data[i].extent;
         berth_strbuf_addf(&name, "_%lld", (long long)extents[i]);
     }
     berth_func_id copy = berth_tfn_clone(module, callee, berth_strbuf_text(&name));
-    berth_tfn_fix_symbols(berth_tfn_get(module, copy), extent_of, in);
+    berth_tfn_fix_symbols(berth_tfn_get(module, copy), berth_dim_bound, &in->bindings);
     berth_attrs *attrs = &berth_module_function(module, copy)->attrs;
     berth_attrs_set_string(module, attrs, attr_of, of);
-    berth_attrs_set_ints(module, attrs, attr_extents, extents, in->bindings.count);
+    berth_attrs_set_ints(module, attrs, attr_extents, extents, in->bindings.list.count);
     berth_vec_push(module->arena, &in->copies, copy);
     return copy;
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/divisor.h"
+
 berth_range berth_linear_range(const berth_tfn *fn, const berth_ranges *ranges,
                                const berth_linear *form) {
     berth_range sum = {form->constant, form->constant};
@@ -120,15 +122,6 @@ static void merge_quotients(berth_tfn *fn, const berth_ranges *ranges, berth_lin
     }
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
-
 static berth_linear quotient(berth_tfn *fn, const berth_ranges *ranges, const berth_linear *x,
                              int64_t k, bool modulo);
 
@@ -137,7 +130,7 @@ static berth_linear quotient(berth_tfn *fn, const berth_ranges *ranges, const be
 static bool coarse_quotient(berth_tfn *fn, const berth_ranges *ranges, const berth_linear *x,
                             int64_t k, bool modulo, berth_linear *out) {
     for (int i = 0; i < x->count; ++i) {
-        int64_t g = greatest_divisor(k, x->terms[i].coefficient);
+        int64_t g = berth_greatest_divisor(k, x->terms[i].coefficient);
         if (g == 1 || g == k) continue;
         berth_linear coarse = {.constant = berth_floor_div(x->constant, g)};
         berth_linear fine = {.constant = x->constant - coarse.constant * g};

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/divisor.h"
 #include "base/hash.h"
 #include "base/str.h"
 
@@ -430,20 +431,11 @@ typedef struct division {
     uint32_t place, parts;
 } division;
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
-
 static void divide(const finder *f, const group *g, const division *by, group *out) {
     int64_t step = 0, least = INT64_MAX, most = INT64_MIN;
     for (uint32_t m = 0; m < g->members.count; ++m) {
         const int64_t value = number_at(f, g, m, by->place);
-        step = greatest_divisor(step, value - number_at(f, g, 0, by->place));
+        step = berth_greatest_divisor(step, value - number_at(f, g, 0, by->place));
         least = value < least ? value : least;
         most = value > most ? value : most;
     }

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/divisor.h"
+
 #include "compiler/vm/families.h"
 
 enum { most_terms = 24, most_rows = 96, most_power = 2, most_degree = 3, most_known = 256 };
@@ -123,15 +125,6 @@ static void add_products(const berth_fitter *f, expression *form, uint32_t most)
         }
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 // Terms with the quotient come first: where it is a multiple of others for all members, these get none.
 static void add_quotients(const berth_fitter *f, expression *form, uint32_t most) {
     uint32_t first = form->count;
@@ -162,7 +155,7 @@ static bool try_quotients(const berth_fitter *f, const term *of, uint32_t factor
                                                  32, 64, 5, 7, 49, 25, 9,  128};
     for (uint32_t k = 0; k < factor_count; ++k)
         for (uint32_t d = 0; d < sizeof(divisors) / sizeof(divisors[0]); ++d) {
-            if (greatest_divisor(factors[k], divisors[d]) > 1) continue;
+            if (berth_greatest_divisor(factors[k], divisors[d]) > 1) continue;
             quotient q = {*of, factors[k], 0, divisors[d]};
             if (try_quotient(f, &q, numbers, out)) return true;
             q.add = divisors[d] - 1;
@@ -266,8 +259,8 @@ static bool find_add(const berth_fitter *f, const int64_t *xs, const int64_t *nu
 static int64_t step_of(const int64_t *numbers, uint32_t count, uint32_t stride) {
     int64_t step = 0;
     for (uint32_t m = 1; m < count; ++m)
-        step = greatest_divisor(step, numbers[(size_t)m * stride] - numbers[0]);
-    return step < 0 ? -step : step;
+        step = berth_greatest_divisor(step, numbers[(size_t)m * stride] - numbers[0]);
+    return step;
 }
 
 // The line with the least run through numbers over xs, the first variable: rounded lines have one slope for many

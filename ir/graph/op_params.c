@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/divisor.h"
+
 #define MAX_EXTENT ((int64_t)1 << 31)  // bounds every factor below, so that no product overflows
 
 typedef enum auto_pad { PAD_EXPLICIT, PAD_SAME_UPPER, PAD_SAME_LOWER, PAD_VALID } auto_pad;
@@ -226,19 +228,10 @@ berth_status berth_window_resolve(const berth_module *module, const berth_op *op
     return BERTH_OK;
 }
 
-static int64_t gcd(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 berth_window_phase berth_window_phase_of(const berth_window *w, int i, int64_t residue) {
     int64_t stride = w->strides[i];
     int64_t dilation = w->dilations[i];
-    int64_t common = gcd(stride, dilation);
+    int64_t common = berth_greatest_divisor(stride, dilation);
     int64_t at = residue + w->pads_begin[i];
     berth_window_phase phase = {.tap_step = stride / common, .input_step = dilation / common};
     if (w->output[i] > residue) phase.count = (w->output[i] - residue - 1) / stride + 1;

@@ -1,8 +1,7 @@
 // Structure: constants, calls, tuples, storage, control flow; and what the compiler makes
 // (relayout, Winograd).
-#include <string.h>
-
 #include "ir/dim.h"
+#include "ir/dim_binding.h"
 #include "ir/external.h"
 #include "ir/infer/internal.h"
 #include "ir/tensor/function.h"
@@ -23,43 +22,20 @@ static void set_all_unknown(berth_infer *x) {
 
 // ---- calls ----
 
-// What the callee's symbols are at this call.
-typedef struct symbol_map {
-    berth_module *module;
-    int64_t from[BERTH_MAX_RANK * 16];
-    int64_t to[BERTH_MAX_RANK * 16];
-    int count;
-    bool missed;  // a symbol that no argument binds
-} symbol_map;
-
-static int64_t bound_to(void *user, const char *symbol) {
-    symbol_map *map = user;
-    for (int i = 0; i < map->count; ++i)
-        if (strcmp(berth_module_str(map->module, berth_dim_symbol_name(map->from[i])), symbol) == 0)
-            return map->to[i];
-    map->missed = true;
-    return BERTH_DIM_UNKNOWN;
+static berth_dim_bindings bindings_of(const berth_infer *x) {
+    return (berth_dim_bindings){.module = x->module, .arena = x->module->arena};
 }
 
 // Symbols of the callee mean nothing to the caller: what no argument binds is unknown.
-static int64_t substitute(symbol_map *map, int64_t dim) {
+static int64_t substitute(const berth_infer *x, berth_dim_bindings *map, int64_t dim) {
     if (dim >= 0) return dim;
     map->missed = false;
-    int64_t result = berth_dim_substitute(map->module, dim, bound_to, map);
+    int64_t result = berth_dim_substitute(x->module, dim, berth_dim_bound, map);
     return map->missed ? BERTH_DIM_UNKNOWN : result;
 }
 
-static void bind_symbol(symbol_map *map, int64_t symbol, int64_t extent) {
-    if (symbol >= 0 || symbol == BERTH_DIM_UNKNOWN || extent == BERTH_DIM_UNKNOWN ||
-        berth_dim_is_expression(map->module, symbol) ||
-        map->count >= (int)(sizeof(map->to) / sizeof(map->to[0])))
-        return;
-    map->from[map->count] = symbol;
-    map->to[map->count++] = extent;
-}
-
 static berth_status bind_argument(const berth_infer *x, uint32_t operand, const berth_type *param,
-                                  symbol_map *map) {
+                                  berth_dim_bindings *map) {
     berth_type in = berth_infer__in(x, operand);
     BERTH_TRY(berth_infer__want_dtype(x, operand, param->dtype));
     if (param->rank < 0 || in.rank < 0) return BERTH_OK;
@@ -69,7 +45,8 @@ static berth_status bind_argument(const berth_infer *x, uint32_t operand, const 
         if (param->dims[i] >= 0)
             BERTH_TRY(berth_infer__merge_dim(x, "argument", param->dims[i], in.dims[i], &ignored));
         else
-            bind_symbol(map, param->dims[i], in.dims[i]);
+            (void)berth_dim_bind(map, param->dims[i],
+                                 in.dims[i]);  // the verifier says what does not fit
     }
     return BERTH_OK;
 }
@@ -77,7 +54,7 @@ static berth_status bind_argument(const berth_infer *x, uint32_t operand, const 
 // Results of the callee, with its symbols replaced by the extents of the arguments.
 static berth_status call_graph(berth_infer *x, const berth_graph *callee) {
     const berth_region *root = &callee->regions.data[0];
-    symbol_map map = {.module = x->module};
+    berth_dim_bindings map = bindings_of(x);
     if (root->params.count != x->op->input_count || root->results.count != x->op->output_count)
         return berth_infer__fail(x, BERTH_INVALID_ARGUMENT,
                                  "the callee takes %u arguments and has %u results",
@@ -91,7 +68,7 @@ static berth_status call_graph(berth_infer *x, const berth_graph *callee) {
         berth_type_id id = callee->values.data[root->results.data[i]].type;
         berth_type type = *berth_type_get(x->module, id);
         if (type.kind == BERTH_TYPE_TENSOR && !berth_type_is_static(&type)) {
-            for (int d = 0; d < type.rank; ++d) type.dims[d] = substitute(&map, type.dims[d]);
+            for (int d = 0; d < type.rank; ++d) type.dims[d] = substitute(x, &map, type.dims[d]);
             id = berth_type_tensor_layout(x->module, type.dtype, type.rank, type.dims, type.layout);
         }
         berth_infer__set_type(x, i, id);
@@ -111,7 +88,7 @@ static berth_status call_type(berth_infer *x, const berth_type *type) {
 // Results whose types the call leaves out, from the external function's type. What does not fit is
 // the verifier's to say.
 static berth_status call_external(berth_infer *x, const berth_type *type) {
-    symbol_map map = {.module = x->module};
+    berth_dim_bindings map = bindings_of(x);
     if (type->kind != BERTH_TYPE_FUNCTION || type->param_count != x->op->input_count ||
         type->field_count - type->param_count != x->op->output_count)
         return BERTH_OK;
@@ -119,14 +96,14 @@ static berth_status call_external(berth_infer *x, const berth_type *type) {
         const berth_type *param = berth_type_get(x->module, type->fields[i]);
         berth_type in = berth_infer__in(x, i);
         for (int d = 0; param->kind == BERTH_TYPE_TENSOR && d < param->rank && d < in.rank; ++d)
-            bind_symbol(&map, param->dims[d], in.dims[d]);
+            (void)berth_dim_bind(&map, param->dims[d], in.dims[d]);
     }
     for (uint32_t i = 0; i < x->op->output_count; ++i) {
         berth_type_id id = type->fields[type->param_count + i];
         berth_type result = *berth_type_get(x->module, id);
         if (x->graph->values.data[x->op->outputs[i]].type) continue;
         for (int d = 0; result.kind == BERTH_TYPE_TENSOR && d < result.rank; ++d)
-            result.dims[d] = substitute(&map, result.dims[d]);
+            result.dims[d] = substitute(x, &map, result.dims[d]);
         if (result.kind == BERTH_TYPE_TENSOR && result.rank >= 0)
             id = berth_type_tensor_layout(x->module, result.dtype, result.rank, result.dims,
                                           result.layout);
@@ -135,30 +112,31 @@ static berth_status call_external(berth_infer *x, const berth_type *type) {
     return BERTH_OK;
 }
 
-static berth_type_id type_of_buffer(symbol_map *map, const berth_buf_info *buf) {
+static berth_type_id type_of_buffer(const berth_infer *x, berth_dim_bindings *map,
+                                    const berth_buf_info *buf) {
     int64_t dims[BERTH_MAX_RANK];
-    for (int d = 0; d < buf->rank; ++d) dims[d] = substitute(map, buf->dims[d]);
-    return berth_type_tensor_layout(map->module, buf->dtype, buf->rank, dims, buf->layout);
+    for (int d = 0; d < buf->rank; ++d) dims[d] = substitute(x, map, buf->dims[d]);
+    return berth_type_tensor_layout(x->module, buf->dtype, buf->rank, dims, buf->layout);
 }
 
 // Results are what it writes, in order, unless whoever makes the call has set them, or hands over
 // memory for them. Whether arguments fit is the verifier's to say.
 static void call_tensor_function(berth_infer *x, const berth_tfn *fn) {
-    symbol_map map = {.module = x->module};
+    berth_dim_bindings map = bindings_of(x);
     uint32_t operand = 0, result = 0;
     for (uint32_t i = 0; i < fn->param_count; ++i) {
         const berth_buf_info *buf = &fn->bufs.data[i];
         if (buf->role == BERTH_ROLE_OUT || operand == x->op->input_count) continue;
         berth_type in = berth_infer__in(x, operand++);
         for (int d = 0; in.rank == buf->rank && d < in.rank; ++d)
-            bind_symbol(&map, buf->dims[d], in.dims[d]);
+            (void)berth_dim_bind(&map, buf->dims[d], in.dims[d]);
     }
     for (uint32_t i = 0; i < fn->param_count; ++i) {
         const berth_buf_info *buf = &fn->bufs.data[i];
         if (buf->role != BERTH_ROLE_OUT) continue;
         if (result == x->op->output_count) return;
         if (!x->graph->values.data[x->op->outputs[result]].type)
-            berth_infer__set_type(x, result, type_of_buffer(&map, buf));
+            berth_infer__set_type(x, result, type_of_buffer(x, &map, buf));
         result++;
     }
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/dim.h"
+#include "ir/dim_binding.h"
 #include "ir/graph/graph.h"
 #include "ir/json.h"
 #include "ir/pass.h"
@@ -272,4 +273,25 @@ Test(dim, results_of_calls_fit_the_expressions) {
     assert_fails(call("3,8", "6,4"), BERTH_INVALID_ARGUMENT,
                  "result 0 of @f is f32[2*N+1,floordiv(H,2)]");
     assert_fails(call("3,8", "7,5"), BERTH_INVALID_ARGUMENT, "not f32[7,5]");
+}
+
+// A symbol stands for what it first met; expressions, numbers and unknown extents say nothing of it.
+Test(dim, bindings_of_a_call) {
+    berth_dim_bindings at_call = {.module = module, .arena = arena};
+    int64_t extent = 0;
+    cr_expect(berth_dim_bind(&at_call, read("2*n"), 8));
+    cr_expect(berth_dim_bind(&at_call, 3, 4));
+    cr_expect(berth_dim_bind(&at_call, read("n"), BERTH_DIM_UNKNOWN));
+    cr_expect_eq(at_call.list.count, 0u);
+    cr_expect(berth_dim_bind(&at_call, read("n"), 4));
+    cr_expect(berth_dim_bind(&at_call, read("m"), 5));
+    cr_expect(berth_dim_bind(&at_call, read("n"), 4));
+    cr_expect_not(berth_dim_bind(&at_call, read("n"), 5));
+    cr_assert_eq(at_call.list.count, 2u);
+    cr_assert(berth_dim_evaluate(module, read("2*n+m"), berth_dim_bound, &at_call, arena, &extent));
+    cr_expect_eq(extent, 13);
+    cr_expect_not(at_call.missed);
+    cr_expect_not(
+        berth_dim_evaluate(module, read("n+k"), berth_dim_bound, &at_call, arena, &extent));
+    cr_expect(at_call.missed);
 }
