@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Streams of inputs whose shapes change, beside ONNX Runtime, with all first runs.
 
-    PYTHONPATH=python python3 bench/changing_shapes.py [MODEL...] [--runs 40] [--threads 1] [--programs FOLDER [--only]] [--pause SECONDS]
+    PYTHONPATH=python python3 bench/changing_shapes.py [MODEL...] [--runs 40] [--threads 1] [--programs FOLDER [--only]] [--pause SECONDS] [--kept FOLDER]
 
 For each model of ../shared/models below: --runs inputs of random shapes, the same for both, one after the other in one session
 each, in turns. Kinds of sessions: one that compiles, with an empty cache of kernels; another one after it, for other
 shapes, with what the first one left in the cache, and (--pause) that one again, once it had time to compile a program for many
 shapes beside its runs, and a later one, which has that program from its first run on; and, with --programs, one of a program file, which is built (and kept in FOLDER)
-for all these shapes (--only: nothing else). Loading is in none of the times. Printed are the time of the first run, the medians of runs at shapes
+for all these shapes (--only: nothing else). With --kept, one session alone, of
+other shapes each time, with FOLDER as its cache: once there was time to compile (--pause, before it ends), a later process has what it kept. Loading is in none of the times. Printed are the time of the first run, the medians of runs at shapes
 that are new and of those that came before, and the whole stream, divided by ONNX Runtime's.
 """
 import argparse
@@ -109,6 +110,8 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--programs", metavar="FOLDER")
     parser.add_argument("--only", action="store_true")
+    parser.add_argument("--kept", metavar="FOLDER")
+    parser.add_argument("--seed", type=int, default=1, help="of the shapes, with --kept")
     parser.add_argument("--pause", type=float, default=0, metavar="SECONDS")
     args = parser.parse_args()
     options = onnxruntime.SessionOptions()
@@ -117,12 +120,13 @@ def main():
     for name in args.models or STREAMS:
         make, model = STREAMS[name][0], f"{MODELS}/{name}/model.onnx"
         with tempfile.TemporaryDirectory() as cache:
-            os.environ["BERTH_CACHE_DIR"] = cache
+            os.environ["BERTH_CACHE_DIR"] = os.path.abspath(args.kept) if args.kept else cache
             import berth
             if args.programs:
                 os.makedirs(args.programs, exist_ok=True)
                 program = program_of(berth, name, args.programs)
             kinds = [("empty cache", 1), ("kernels cached", 2)] + ([("after a pause", 4), ("program kept", 5)] if args.pause else [])
+            kinds = [("its own process", args.seed)] if args.kept else kinds
             for kind, seed in kinds * (not args.only) + [("program", 3)] * bool(args.programs):
                 if kind == "after a pause":
                     time.sleep(args.pause)
@@ -134,6 +138,7 @@ def main():
                 inputs = [make(random) for _ in range(args.runs)]
                 times = stream(loaded.run, lambda given: session.run(None, given), inputs)
                 ratios.setdefault(kind, []).append(report(name, kind, inputs, times))
+                time.sleep(args.pause if args.kept else 0)
     for kind, values in ratios.items():
         mean = math.exp(statistics.mean(math.log(value) for value in values))
         print(f"{kind}: geometric mean {mean:.2f}, most {max(values):.2f}")

@@ -23,7 +23,7 @@ typedef struct berth_vm_bounds {
 } berth_vm_bounds;
 
 // How far bounds go beyond what was seen, and for how many shapes: the first level that has few enough of them is taken.
-// Twice the next power of two and half of that below, and then only the latter, up to 32; from one power to the other,
+// Of one symbol alone, twice the next power of two and half of that below, and then only the latter, up to 32; from one power to the other,
 // and what was seen, up to few_shapes; and both again, up to most_shapes.
 #define BERTH_VM_BOUNDS_LEVELS 6u
 

@@ -5,7 +5,7 @@
 //
 // The bounds: axes of inputs that changed go in steps that divide all differences that were seen, from the power of two
 // of these steps below the least extent to that above the most, and from half to twice of that while these are 32 shapes at
-// most; axes that changed together (by whole numbers of steps) are one symbol; what did not change is fixed. Where a model
+// most and one symbol (of several, combinations would be too many); axes that changed together (by whole numbers of steps) are one symbol; what did not change is fixed. Where a model
 // has no results for some of them (a table of positions ends), only what was seen is within. A shape outside of them is
 // compiled for itself, and the next program has wider bounds: one that is being made is given up for it, thrice at most. A shape that was compiled for itself before is run so later, too: its results stay the
 // same to the bit while the session lives.

@@ -72,6 +72,8 @@ Test(vm_bounds, chosen_from_what_was_seen) {
          25,
          {48, 64},
          {{48, 56}, {48, 264}, {47, 136}}},
+        // Two by themselves: no further than 1 to 2 and 1 to 2 of 288.
+        {{3, 2, {{2, 576}, {2, 288}, {1, 576}}, {0}}, 4, {1, 288}, {{3, 288}, {4, 576}, {1, 1152}}},
         // By themselves: 4 to 8 and 4 to 8 steps of 32.
         {{3, 2, {{160, 224}, {128, 160}, {256, 128}}, {0}},
          25,
