@@ -406,10 +406,15 @@ static berth_nest finish_all(berth_plain_sum *s, berth_buf acc, int64_t rows, be
     berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count);
     map[s->nest.loops[s->row].var] = row;
     if (s->column >= 0) map[s->nest.loops[s->column].var] = add(fn, first, at_c);
-    return (berth_nest){
-        .loops = {{r, rows, BERTH_LOOP_SERIAL}, {c, s->count, berth_plain__inner(s)}},
-        .count = 2,
-        .body = berth_plain__finish(s, map, fn->vars.count, sum)};
+    berth_nest all = {.loops = {{r, rows, BERTH_LOOP_SERIAL}, {c, s->count, BERTH_LOOP_SERIAL}},
+                      .count = 2,
+                      .body = berth_plain__finish(s, map, fn->vars.count, sum)};
+    if (s->count == 1 && rows % 4 == 0) {  // vectors along rows, whole ones
+        all.loops[0] = all.loops[1];
+        all.loops[1] = (berth_nest_loop){r, rows, BERTH_LOOP_SERIAL};
+    }
+    all.loops[1].kind = berth_plain__inner(s);
+    return all;
 }
 
 // sums[c][r] += x * w for `count` columns of `rows` rows from row `first_row` on; x is the strip where
