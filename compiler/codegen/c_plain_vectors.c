@@ -2,9 +2,12 @@
 
 #include <string.h>
 
-#define LANES 4
+#define WORDS 4  // lanes of a vector
+#define HALVES 8
+#define BYTES 16
 #define MIN_EXTENT 3
 #define MAX_DEPTH 32  // of an expression
+#define MAX_SAME 8
 
 const char berth_c_plain_vector_functions[] =
     "#if BERTH_MVE\n"
@@ -18,14 +21,19 @@ const char berth_c_plain_vector_functions[] =
     "{\n"
     "    x = vmaxnmq_f32(x, vdupq_n_f32((float)(low - zero)));\n"
     "    x = vminnmq_f32(x, vdupq_n_f32((float)(high - zero)));\n"
-    "    return vaddq_n_s32(vcvtnq_s32_f32(x), zero);\n"
+    "    return zero ? vaddq_n_s32(vcvtnq_s32_f32(x), zero) : vcvtnq_s32_f32(x);\n"
     "}\n"
     "#endif\n\n";
 
 typedef struct vectors {
     berth_c_printer *p;
     berth_var var;
-    bool masked;  // "some" says which lanes are meant
+    int lanes;                   // WORDS; HALVES or BYTES where all are bytes (take_bytes)
+    bool masked;                 // "some" says which lanes are meant
+    berth_buf to;                // what is stored to
+    const char *same[MAX_SAME];  // loads of one number for all lanes, before the loop: same0, ...
+    berth_dtype same_dtypes[MAX_SAME];
+    int same_count;
 } vectors;
 
 // A value: the same in all lanes ("scalar"), or a vector of i32 or f32.
@@ -179,6 +187,24 @@ static bool is_one_text(const vectors *v, berth_expr id, int depth) {
     }
 }
 
+// A value that is the same in all lanes. A compiler loads it anew in each iteration where a store may have changed it.
+static const char *same_text(vectors *v, berth_expr id) {
+    berth_c_printer *p = v->p;
+    const berth_expr_node node = p->fn->exprs.data[id];
+    const char *text = berth_c_value(p, id);
+    if (node.kind != BERTH_EXPR_LOAD || node.load.buf == v->to ||
+        p->fn->bufs.data[node.load.buf].may_alias)
+        return text;
+    int i = 0;
+    while (i < v->same_count && strcmp(v->same[i], text) != 0) ++i;
+    if (i == MAX_SAME) return text;
+    if (i == v->same_count) {
+        v->same_dtypes[i] = (berth_dtype)node.dtype;
+        v->same[v->same_count++] = text;
+    }
+    return berth_arena_printf(p->arena, "same%d", i);
+}
+
 static bool take(vectors *v, berth_expr id, int depth, value *out) {
     berth_c_printer *p = v->p;
     const berth_expr_node node = p->fn->exprs.data[id];
@@ -187,7 +213,7 @@ static bool take(vectors *v, berth_expr id, int depth, value *out) {
     if (!berth_tfn_uses_var(p->fn, id, v->var)) {
         if (!is_byte(dtype) && dtype != BERTH_DTYPE_I32 && dtype != BERTH_DTYPE_F32) return false;
         if (node.is_index || !is_one_text(v, id, 0)) return false;
-        *out = (value){berth_c_value(p, id),
+        *out = (value){same_text(v, id),
                        dtype == BERTH_DTYPE_F32 ? BERTH_DTYPE_F32 : BERTH_DTYPE_I32, true};
         return true;
     }
@@ -210,11 +236,82 @@ static bool take_root(vectors *v, berth_expr id, value *out) {
     return true;
 }
 
-// The statement for four iterations, or what `some` says of them; NULL = it has none.
+// ---- bytes --------------------------------------------------------------------------------------
+
+static const char *byte_type(const vectors *v) {
+    return v->lanes == BYTES ? "u8" : "u16";
+}
+
+static bool take_byte_load(vectors *v, berth_expr id, const char **out) {
+    berth_c_printer *p = v->p;
+    const berth_expr_node node = p->fn->exprs.data[id];
+    const char *pointer = NULL, *mask = v->masked ? "_z" : "", *some = v->masked ? ", some" : "";
+    int64_t step = 0;
+    if (!is_byte((berth_dtype)node.dtype) ||
+        !take_place(v, node.load.buf, berth_tfn_load_indices(p->fn, id), node.index_count, &pointer,
+                    &step))
+        return false;
+    if (step == 1)
+        *out = berth_arena_printf(p->arena, "vldrbq%s_%s((const uint8_t *)(%s)%s)", mask,
+                                  byte_type(v), pointer, some);
+    else
+        *out = berth_arena_printf(p->arena,
+                                  "vldrbq_gather_offset%s_u16((const uint8_t *)(%s), "
+                                  "vmulq_n_u16(vidupq_n_u16(0, 1), %lldu)%s)",
+                                  mask, pointer, (long long)step, some);
+    return step == 1 || (v->lanes == HALVES && step <= UINT16_MAX / HALVES);
+}
+
+// The low bits of a whole number that is computed from bytes: sums and differences need no other ones.
+static bool take_bytes(vectors *v, berth_expr id, int depth, const char **out) {
+    berth_c_printer *p = v->p;
+    const berth_expr_node node = p->fn->exprs.data[id];
+    const char *a = NULL, *b = NULL;
+    bool whole = is_byte((berth_dtype)node.dtype) || node.dtype == BERTH_DTYPE_I32;
+    if (depth == MAX_DEPTH || node.lanes > 1 || node.is_index || !whole) return false;
+    if (!berth_tfn_uses_var(p->fn, id, v->var)) {
+        if (!is_one_text(v, id, 0)) return false;
+        *out =
+            berth_arena_printf(p->arena, "vdupq_n_%s((uint8_t)%s)", byte_type(v), same_text(v, id));
+        return true;
+    }
+    switch ((berth_expr_kind)node.kind) {
+    case BERTH_EXPR_LOAD: return take_byte_load(v, id, out);
+    case BERTH_EXPR_CAST: return take_bytes(v, node.a, depth + 1, out);
+    case BERTH_EXPR_BINARY:
+        if ((node.op != BERTH_BINARY_ADD && node.op != BERTH_BINARY_SUB) ||
+            !take_bytes(v, node.a, depth + 1, &a) || !take_bytes(v, node.b, depth + 1, &b))
+            return false;
+        *out = berth_arena_printf(p->arena, "v%sq_%s(%s, %s)",
+                                  node.op == BERTH_BINARY_ADD ? "add" : "sub", byte_type(v), a, b);
+        return true;
+    default: return false;
+    }
+}
+
+static const char *byte_text(vectors *v, const berth_stmt_node *store, berth_stmt id) {
+    berth_c_printer *p = v->p;
+    const char *pointer = NULL, *x = NULL;
+    int64_t step = 0;
+    if (!is_byte(p->fn->bufs.data[store->buf].dtype) || !take_bytes(v, store->value, 0, &x) ||
+        !take_place(v, store->buf, berth_tfn_store_indices(p->fn, id), store->index_count, &pointer,
+                    &step) ||
+        step != 1)
+        return NULL;
+    return berth_arena_printf(p->arena, "vstrbq%s_%s((uint8_t *)(%s), %s%s);",
+                              v->masked ? "_p" : "", byte_type(v), pointer, x,
+                              v->masked ? ", some" : "");
+}
+
+// ---- loops --------------------------------------------------------------------------------------
+
+// The statement for as many iterations as there are lanes, or what `some` says of them; NULL = it has none.
 static const char *vector_text(vectors *v, berth_stmt body, bool masked) {
     const berth_stmt_node store = v->p->fn->stmts.data[body];
     value x;
     v->masked = masked;
+    v->to = store.buf;
+    if (store.kind == BERTH_STMT_STORE && v->lanes > WORDS) return byte_text(v, &store, body);
     if (store.kind != BERTH_STMT_STORE || !take_root(v, store.value, &x)) return NULL;
     return store_text(v, &store, body, x);
 }
@@ -235,11 +332,11 @@ static void close_block(berth_c_printer *p) {
 static void print_whole(vectors *v, berth_stmt body, int64_t extent) {
     berth_c_printer *p = v->p;
     const char *var = berth_c_var_name(p, v->var);
-    if (extent == LANES) {
+    if (extent == v->lanes) {
         open_at(p, var, 0);
     } else {
         berth_c_line(p, "for (int32_t %s = 0; %s < %lld; %s += %d) {", var, var, (long long)extent,
-                     var, LANES);
+                     var, v->lanes);
         p->depth++;
     }
     berth_c_line(p, "%s", vector_text(v, body, false));
@@ -254,7 +351,8 @@ static void print_rest(vectors *v, berth_stmt body, int64_t at, int64_t count) {
         p->loop_depth[v->var] = p->open_loops + 1;
         berth_c_store(p, body);
     } else {
-        berth_c_line(p, "const mve_pred16_t some = vctp32q(%lldu);", (long long)count);
+        berth_c_line(p, "const mve_pred16_t some = vctp%dq(%lldu);", 128 / v->lanes,
+                     (long long)count);
         berth_c_line(p, "%s", vector_text(v, body, true));
     }
     close_block(p);
@@ -268,12 +366,26 @@ bool berth_c_plain_open_vectors(berth_c_printer *p, const berth_stmt_node *loop)
     while (p->fn->stmts.data[body].kind == BERTH_STMT_SEQ && p->fn->stmts.data[body].count == 1)
         body = p->fn->lists.data[p->fn->stmts.data[body].first];
     vectors v = {.p = p, .var = loop->var};
-    if (extent < MIN_EXTENT || p->language->index_bits != 32 || !vector_text(&v, body, false))
-        return false;
-    int64_t rest = extent % LANES;
+    if (extent < MIN_EXTENT || p->language->index_bits != 32) return false;
+    // One more than four takes fewer instructions by itself than a mask.
+    v.lanes = extent > HALVES ? BYTES : extent > WORDS + 1 ? HALVES : WORDS;
+    while (!vector_text(&v, body, false)) {
+        if (v.lanes == WORDS) return false;
+        v.lanes /= 2;
+        v.same_count = 0;
+    }
+    int64_t rest = extent % v.lanes;
     berth_strbuf_add(&p->out, "#if BERTH_MVE\n");
-    if (extent >= LANES) print_whole(&v, body, extent - rest);
+    if (v.same_count) {
+        berth_c_line(p, "{");
+        p->depth++;
+    }
+    for (int i = 0; i < v.same_count; ++i)
+        berth_c_line(p, "const %s same%d = %s;", berth_c_storage_type(p, v.same_dtypes[i]), i,
+                     v.same[i]);
+    if (extent >= v.lanes) print_whole(&v, body, extent - rest);
     if (rest) print_rest(&v, body, extent - rest, rest);
+    if (v.same_count) close_block(p);
     berth_strbuf_add(&p->out, "#else\n");
     return true;
 }

@@ -1,4 +1,4 @@
-// Loops of plain C in vectors of four numbers of 32 bits, for cores with Helium (MVE): a loop that a
+// Loops of plain C in vectors of four numbers of 32 bits, or of 16 or 8 where all are bytes, for cores with Helium (MVE): a loop that a
 // schedule marked as one (BERTH_LOOP_VECTOR) and whose only statement is a store becomes
 //
 //   #if BERTH_MVE

@@ -1,12 +1,14 @@
 #include "compiler/schedule/plain_columns.h"
 #include "compiler/schedule/plain_index.h"
+#include "compiler/schedule/policy_cpu.h"
 
 #include <string.h>
 
 #define STRIP_LIMIT_BYTES 2048  // beyond the fewest results
 #define MOST_COLUMNS 8
-#define MOST_ROWS 16  // of a product of a vector
-#define UNROLL 4      // elements that a copy takes at once
+#define MOST_BYTE_COLUMNS 32  // of strips of bytes
+#define MOST_ROWS 16          // of a product of a vector
+#define UNROLL 4              // elements that a copy takes at once
 
 // ---- what the sum is ----------------------------------------------------------------------------
 
@@ -220,8 +222,9 @@ static int64_t strip_elements(const berth_plain_sum *s, int64_t count) {
 static void choose_count(berth_plain_sum *s) {
     int64_t extent = s->column < 0 ? 1 : s->nest.loops[s->column].extent;
     s->count = 1;
-    for (int64_t n = 2; n <= MOST_COLUMNS && n <= extent; ++n) {
-        int64_t bytes = strip_elements(s, n) * 2;
+    int64_t most = s->bytes ? MOST_BYTE_COLUMNS : MOST_COLUMNS;
+    for (int64_t n = 2; n <= most && n <= extent; ++n) {
+        int64_t bytes = strip_elements(s, n) * (s->bytes ? 1 : 2);
         bool fits = bytes <= STRIP_LIMIT_BYTES || s->count == 1;
         bool better = s->shared || s->bytes || s->count == 1 || (s->count % 2 && n % 2 == 0);
         if (extent % n == 0 && fits && better && (n % 2 == 0 || s->count % 2)) s->count = n;
@@ -557,8 +560,35 @@ bool berth_plain__has_columns(berth_plain_sum *s) {
     return true;
 }
 
+// The two innermost loops as one where what is read and stored goes on from row to row: windows of one element
+// have more results for a strip then.
+static void fuse_rows(berth_plain_sum *s) {
+    berth_tfn *fn = s->fn;
+    berth_access_list accesses = {0};
+    berth_plain_sum sum = *s;
+    int last = s->nest.count - 1;
+    if (fn->keeps_rows || last < 1 || !berth_plain__take(&sum)) return;
+    if (node_of(s, sum.x)->kind == BERTH_EXPR_SELECT) return;  // padding
+    berth_ranges ranges = berth_ranges_collect(fn);
+    ranges = berth_ranges_with(fn, &ranges, &s->nest);
+    ranges = berth_ranges_with(fn, &ranges, &sum.reduction.loops);
+    berth_cpu__collect_loads(fn, &ranges, sum.x, &accesses);
+    for (int i = 0; i < sum.reduction.epilogue_count; ++i) {
+        berth_stmt store = sum.reduction.epilogue[i];
+        if (!berth_cpu__collect_body(fn, &ranges, store, &accesses)) return;
+        for (int l = last - 1; l <= last; ++l)
+            if (berth_cpu__used_in_conditions(fn, fn->stmts.data[store].value, s->nest.loops[l].var,
+                                              0))
+                return;
+    }
+    if (!berth_cpu__can_fuse(fn, &s->nest, last - 1, &accesses)) return;
+    s->nest.loops[last].kind = s->nest.loops[last - 1].kind;
+    berth_decisions_refuse(fn, berth_schedule_fuse(fn, &s->nest, last - 1));
+}
+
 berth_stmt berth_plain__columns(berth_tfn *fn, const berth_nest *nest, bool vectors) {
     berth_plain_sum s = {.fn = fn, .nest = *nest, .bytes = vectors, .vectors = vectors};
+    if (vectors) fuse_rows(&s);
     if (berth_plain__has_columns(&s)) return in_loops(&s, 2, true);
     if (!berth_plain__take(&s) || uses(&s, s.x, s.row) || !has_rows(&s)) return 0;
     int64_t rows = MOST_ROWS;

@@ -208,6 +208,59 @@ Test(bare_sums, products_share_rows_with_helium) {
     berth_arena_destroy(s.arena);
 }
 
+typedef struct form {
+    const char *text, *calls, *code;
+} form;
+
+// Code for Helium has the form, and computes what the interpreter does.
+static void expect_forms(const form *forms, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        const row r = {forms[i].text, forms[i].calls};
+        sources s;
+        char folder[64];
+        make_folder(folder);
+        compile_row(&s, &r, BARE_CORTEX_M55, r.calls, folder);
+        cr_expect(strstr(strstr(sources_code(&s), "static void u"), forms[i].code), "%s: no %s",
+                  r.text, forms[i].code);
+        if (shell_status("command -v arm-none-eabi-gcc qemu-system-arm") == 0)
+            sources_run_on_board(&s, folder, "-mcpu=cortex-m55 -mfpu=auto -Os", "an547.ld",
+                                 "mps3-an547");
+        berth_arena_destroy(s.arena);
+        remove_tree(folder);
+    }
+}
+
+// Windows of one element go on from row to row: 25 results share a strip, where a row of the image has 5. Others
+// end with the row.
+Test(bare_sums, strips_of_bytes_have_many_results) {
+    static const form forms[] = {
+        {"conv_integer | u8[1,8,7,25] i8[4,8,1,1]! u8[]=200 |", BYTES, ", 8, 25, "},
+        {"conv_integer | u8[1,8,5,5] i8[4,8,1,1]! u8[]=200 |", BYTES, ", 8, 25, "},
+        {"conv_integer | u8[1,8,10,10] i8[4,8,1,1]! u8[]=200 | strides=2,2", BYTES, ", 8, 5, "},
+        {"conv_integer | u8[1,4,12,12] i8[4,4,3,3]! u8[]=9 | pads=1,1,1,1", BYTES, ", 12, 12, "},
+        // 32 results of 96 bytes would take more than 2048
+        {"conv_integer | u8[1,96,4,8] i8[2,96,1,1]! u8[]=9 |", BYTES, ", 96, 16, "},
+    };
+    expect_forms(forms, sizeof(forms) / sizeof(forms[0]));
+}
+
+// Copies between bytes have a lane for each, 16 in a row or 8 that lie apart; what is the same in all lanes is loaded
+// before the loop.
+Test(bare_sums, bytes_move_in_vectors_of_bytes) {
+    static const form forms[] = {
+        {"conv_integer | u8[1,16,3,3] i8[2,16,1,1]! u8[]=200 |", BYTES,
+         "vldrbq_gather_offset_u16("},
+        {"conv_integer | u8[1,14,3,3] i8[2,14,1,1]! u8[]=200 |", BYTES,
+         "vldrbq_gather_offset_z_u16("},
+        {"conv_integer | u8[1,2,9,21] i8[2,1,3,3]! | pads=1,1,1,1 group=2", WINDOWS, "vldrbq_u8("},
+        {"conv_integer | u8[1,2,9,12] i8[2,1,3,3]! | pads=1,1,1,1 group=2", WINDOWS,
+         "vldrbq_z_u8("},
+        {"conv_integer | u8[1,4,4,4] i8[4,4,3,3]! u8[]=9 | pads=1,1,1,1", BYTES,
+         "const int32_t same0 = "},
+    };
+    expect_forms(forms, sizeof(forms) / sizeof(forms[0]));
+}
+
 // Of a product's 24 sums a row that a product of one column reads, none has a place in small code: 240 bytes of the
 // layer before are all that is kept. Rows, both kinds of products, a sum that another operation reads, too.
 Test(bare_sums, sums_that_are_read_once_have_no_place) {
