@@ -230,6 +230,17 @@ static const char dsp[] =
     "#else\n"
     "#define BERTH_MVE 0\n"
     "#endif\n"
+    "#if defined(__GNUC__) && !defined(__clang__)\n"
+    "/* To GCC 12.2 a gather reads one vector at its first place, and a store with a mask writes "
+    "all of it:\n"
+    "   stores to what is read, or not written, went missing. */\n"
+    "#define BERTH_MVE_BARRIER __asm__ volatile(\"\" ::: \"memory\")\n"
+    "#define BERTH_MVE_LOOPS BERTH_MVE\n"
+    "#else\n"
+    "/* Clang 14 has no registers for the large loops in assembly beside its frame pointer. */\n"
+    "#define BERTH_MVE_BARRIER ((void)0)\n"
+    "#define BERTH_MVE_LOOPS 0\n"
+    "#endif\n"
     "#if BERTH_DSP && defined(__ARM_FP) && (__ARM_FP & 4)\n"
     "#define BERTH_DSP_ROUND 1\n"
     "#else\n"
@@ -421,7 +432,7 @@ static const char rows_dsp[] =
 
 // clang-format off
 static const char windows_3x3[] =
-    "#if BERTH_MVE\n"
+    "#if BERTH_MVE_LOOPS\n"
     "/* berth_sum_windows of 3 x 3 weights, which take nine registers. */\n"
     "__attribute__((noinline, noclone, optimize(\"O2\", \"omit-frame-pointer\")))\n"
     "static void berth_sum_windows_3x3(int32_t *sums, const uint8_t *x, int32_t pitch, int32_t row_step,\n"
@@ -465,7 +476,7 @@ static const char windows_mve[] =
     "int32_t row_step,\n"
     "                              int32_t rows, int32_t count, const int8_t *w, int32_t height, "
     "int32_t width) {\n"
-    "#if BERTH_MVE\n"
+    "#if BERTH_MVE_LOOPS\n"
     "    if (height == 3 && width == 3 && step == 1) {\n"
     "        berth_sum_windows_3x3(sums, x, pitch, row_step, rows, count, w);\n"
     "        return;\n"
@@ -475,6 +486,7 @@ static const char windows_mve[] =
     "        const uint8_t *at = x;\n"
     "        int32_t c = count;\n"
     "#if BERTH_MVE\n"
+    "        BERTH_MVE_BARRIER;\n"
     "        const uint32x4_t lanes = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)step);\n"
     "        for (; c >= 4; c -= 4, at += 4 * step, sums += 4) {\n"
     "            const int8_t *weight = w;\n"
@@ -488,6 +500,7 @@ static const char windows_mve[] =
     "                }\n"
     "            vstrwq_s32(sums, sum);\n"
     "        }\n"
+    "        BERTH_MVE_BARRIER;\n"
     "#endif\n";
 
 static const char windows[] =

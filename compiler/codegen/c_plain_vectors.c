@@ -12,13 +12,14 @@
 const char berth_c_plain_vector_functions[] =
     "#if BERTH_MVE\n"
     "/* 0, step, 2 step, 3 step */\n"
-    "static inline uint32x4_t berth_steps(int32_t step) {\n"
+    "static inline __attribute__((unused)) uint32x4_t berth_steps(int32_t step) {\n"
     "    return vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)step);\n"
     "}\n"
     "/* The nearest number to x, half to even, plus zero, not below low nor above high; NaN is "
     "low. */\n"
-    "static inline int32x4_t berth_nearest(float32x4_t x, int32_t zero, int32_t low, int32_t high) "
-    "{\n"
+    "static inline __attribute__((unused)) int32x4_t berth_nearest(float32x4_t x, int32_t zero, "
+    "int32_t low,\n"
+    "                                                              int32_t high) {\n"
     "    x = vmaxnmq_f32(x, vdupq_n_f32((float)(low - zero)));\n"
     "    x = vminnmq_f32(x, vdupq_n_f32((float)(high - zero)));\n"
     "    return zero ? vaddq_n_s32(vcvtnq_s32_f32(x), zero) : vcvtnq_s32_f32(x);\n"
@@ -30,6 +31,7 @@ typedef struct vectors {
     berth_var var;
     int lanes;                   // WORDS; HALVES or BYTES where all are bytes (take_bytes)
     bool masked;                 // "some" says which lanes are meant
+    bool gathers;                // the statement loads with steps between lanes
     berth_buf to;                // what is stored to
     const char *same[MAX_SAME];  // loads of one number for all lanes, before the loop: same0, ...
     berth_dtype same_dtypes[MAX_SAME];
@@ -79,6 +81,7 @@ static bool take_load(vectors *v, berth_expr id, value *out) {
         return false;
     const char *type = dtype == BERTH_DTYPE_U8 ? "u32" : dtype == BERTH_DTYPE_F32 ? "f32" : "s32";
     const char *unit = is_byte(dtype) ? "b" : "w", *shifted = is_byte(dtype) ? "" : "shifted_";
+    if (step != 1) v->gathers = true;
     const char *text =
         step == 1
             ? berth_arena_printf(p->arena, "vldr%sq%s_%s(%s%s)", unit, mask, type, pointer, some)
@@ -251,6 +254,7 @@ static bool take_byte_load(vectors *v, berth_expr id, const char **out) {
         !take_place(v, node.load.buf, berth_tfn_load_indices(p->fn, id), node.index_count, &pointer,
                     &step))
         return false;
+    if (step != 1) v->gathers = true;
     if (step == 1)
         *out = berth_arena_printf(p->arena, "vldrbq%s_%s((const uint8_t *)(%s)%s)", mask,
                                   byte_type(v), pointer, some);
@@ -310,10 +314,20 @@ static const char *vector_text(vectors *v, berth_stmt body, bool masked) {
     const berth_stmt_node store = v->p->fn->stmts.data[body];
     value x;
     v->masked = masked;
+    v->gathers = false;
     v->to = store.buf;
     if (store.kind == BERTH_STMT_STORE && v->lanes > WORDS) return byte_text(v, &store, body);
     if (store.kind != BERTH_STMT_STORE || !take_root(v, store.value, &x)) return NULL;
     return store_text(v, &store, body, x);
+}
+
+// What GCC would take for less than it reads, or for more than it writes, stands between barriers.
+static void print_vector(vectors *v, berth_stmt body, bool masked) {
+    const char *text = vector_text(v, body, masked);
+    bool guarded = masked || v->gathers;
+    if (guarded) berth_c_line(v->p, "BERTH_MVE_BARRIER;");
+    berth_c_line(v->p, "%s", text);
+    if (guarded) berth_c_line(v->p, "BERTH_MVE_BARRIER;");
 }
 
 static void open_at(berth_c_printer *p, const char *var, int64_t at) {
@@ -339,7 +353,7 @@ static void print_whole(vectors *v, berth_stmt body, int64_t extent) {
                      var, v->lanes);
         p->depth++;
     }
-    berth_c_line(p, "%s", vector_text(v, body, false));
+    print_vector(v, body, false);
     close_block(p);
 }
 
@@ -353,7 +367,7 @@ static void print_rest(vectors *v, berth_stmt body, int64_t at, int64_t count) {
     } else {
         berth_c_line(p, "const mve_pred16_t some = vctp%dq(%lldu);", 128 / v->lanes,
                      (long long)count);
-        berth_c_line(p, "%s", vector_text(v, body, true));
+        print_vector(v, body, true);
     }
     close_block(p);
 }
