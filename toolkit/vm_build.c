@@ -333,7 +333,7 @@ static berth_status compile_in_arena(piece_job *job) {
     BERTH_TRY(berth_arena_try(job->arena, make_module, job));
     BERTH_TRY(berth_compile(job->module, &b->compile, &result));
     job->program = result.program;
-    return berth_arena_try(b->work, keep_program, job);
+    return job->program ? berth_arena_try(b->work, keep_program, job) : BERTH_OK;
 }
 
 static berth_status compile_piece(builder *b, const berth_vm_reach *reach,
@@ -497,7 +497,7 @@ static bool was_compiled(const builder *b, uint32_t index) {
     return false;
 }
 
-static berth_status compile_reached(builder *b, uint32_t index, bool again) {
+static berth_status compile_reached(builder *b, uint32_t index, bool planned) {
     const berth_vm_reach *reach = &b->reached.list.data[index];
     if (berth_interrupt_pending(b->compile.interrupt))
         return berth_status_make(BERTH_CANCELLED, "the compilation was cancelled");
@@ -505,26 +505,38 @@ static berth_status compile_reached(builder *b, uint32_t index, bool again) {
         .piece = reach->piece, .inputs = reach->inputs, .results = reach->results};
     b->compile.generic_scope = reach->piece;
     b->compile.resident = true;
-    b->compile.any_size = b->compile.other_sizes = b->many && (again || was_compiled(b, index));
+    b->compile.any_size = b->many;
+    b->compile.other_sizes = planned || (b->many && was_compiled(b, index));
     return reach->results ? BERTH_OK : compile_piece(b, reach, &b->variants[index].program);
 }
 
-// Which of `count` are compiled before all, so that kernels know what differs: the first and the last 16, and
-// some between.
-static bool is_trial(uint32_t index, uint32_t count) {
+// Which of `count` are looked at before all: the first and the last 16, and some between.
+static bool is_looked_at(uint32_t index, uint32_t count) {
     uint32_t apart = count / 24 + 1;
     return index < 16 || index + 16 >= count || index % apart == 0;
+}
+
+// Before a kernel is compiled: which loops have other extents for other shapes, so that schedules know, and then which
+// numbers of the functions that these schedules make.
+static berth_status look_ahead(builder *b) {
+    const uint32_t count = b->reached.list.count;
+    const char *const stop_after = b->compile.stop_after;
+    b->compile.stop_after = "schedule";
+    for (uint32_t i = 0; i < count; ++i)
+        if (is_looked_at(i, count)) BERTH_TRY(compile_reached(b, i, false));
+    b->compile.stop_after = stop_after;
+    b->compile.note_sizes = true;
+    for (uint32_t i = 0; i < count; ++i)
+        if (is_looked_at(i, count)) BERTH_TRY(compile_reached(b, i, true));
+    b->compile.note_sizes = false;
+    berth_generic_kernels_prefer_general(b->generic_kernels);
+    return berth_arena_try(b->arena, make_plans, b);
 }
 
 static berth_status compile_all(builder *b) {
     uint32_t count = b->reached.list.count;
     BERTH_TRY(berth_arena_try(b->arena, make_variants, b));
-    for (uint32_t i = 0; b->many && i < count; ++i)
-        if (is_trial(i, count)) BERTH_TRY(compile_reached(b, i, false));
-    if (b->many) {
-        berth_generic_kernels_prefer_general(b->generic_kernels);
-        BERTH_TRY(berth_arena_try(b->arena, make_plans, b));
-    }
+    if (b->many) BERTH_TRY(look_ahead(b));
     for (uint32_t i = 0; i < count; ++i) BERTH_TRY(compile_reached(b, i, b->many));
     return BERTH_OK;
 }

@@ -366,8 +366,8 @@ typedef struct keep_job {
     const berth_executable_image *image;
 } keep_job;
 
-static void keep_one(berth_generic_kernels *kernels, const berth_generic_kernel *made,
-                     const char *source, const berth_executable_image *image) {
+static void keep_one(berth_generic_kernels *kernels, berth_generic_kernel *made, const char *source,
+                     const berth_executable_image *image) {
     berth_arena *arena = kernels->arena;
     const berth_template *held = &made->held;
     berth_generic_kernel *kept = berth_arena_new(arena, berth_generic_kernel);
@@ -379,7 +379,7 @@ static void keep_one(berth_generic_kernels *kernels, const berth_generic_kernel 
         berth_arena_copy(arena, made->arguments.of, (held->number_count + 1) * sizeof(uint32_t));
     kept->prefix = berth_arena_strdup(arena, made->prefix);
     kept->source = source ? berth_arena_strdup(arena, source) : NULL;
-    kept->image = image;
+    kept->image = made->image = image;
     berth_generic_kernel **bucket = bucket_of(kernels, kept->like);
     kept->next = *bucket;
     *bucket = kept;

@@ -79,8 +79,8 @@ void berth_generic_kernels_find(berth_generic_kernels *kernels, const berth_gene
 const berth_executable_image *berth_generic_kernel_image(const berth_generic_kernel *kernel);
 // The text that it was compiled from, as long as `kernels` live; NULL = it was kept without.
 const char *berth_generic_kernel_source(const berth_generic_kernel *kernel);
-// Keeps kernels that were compiled, and a copy of their image, which they then have, and of sources[i] where that
-// is not NULL. Errors: OUT_OF_MEMORY.
+// Keeps kernels that were compiled, and a copy of their image, which they then have (berth_generic_kernel_image of made[i] is
+// the copy), and of sources[i] where that is not NULL. Errors: OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_generic_kernels_keep(berth_generic_kernels *kernels,
                                                        berth_generic_kernel **made,
                                                        const char *const *sources, uint32_t count,

@@ -44,10 +44,11 @@ static void attach_source(image_builder *b, const berth_codegen *codegen, uint32
     berth_vec_push(b->module->arena, &b->attachments, source);
 }
 
-// Units that are made to serve several sizes are kept for later compilations.
+// Units that are made to serve several sizes are kept for later compilations; the program has the kept bytes, too, as
+// programs have that find these kernels later.
 static berth_status keep_generic(const image_builder *b, const berth_codegen *codegen,
                                  const uint32_t *members, uint32_t count,
-                                 const berth_executable_image *image) {
+                                 berth_executable_image *image) {
     const berth_compile_options *options = b->pipeline->options;
     berth_arena *arena = b->module->arena;
     if (!options->generic_kernels) return BERTH_OK;
@@ -60,7 +61,10 @@ static berth_status keep_generic(const image_builder *b, const berth_codegen *co
         sources[made_count] = source_of(b, codegen, &unit->code);
         made[made_count++] = unit->generic;
     }
-    return berth_generic_kernels_keep(options->generic_kernels, made, sources, made_count, image);
+    BERTH_TRY(
+        berth_generic_kernels_keep(options->generic_kernels, made, sources, made_count, image));
+    if (made_count) image->data = berth_generic_kernel_image(made[0])->data;
+    return BERTH_OK;
 }
 
 // The image of `members`, units of one device target.
@@ -97,8 +101,9 @@ static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
                                     .data = bytes.data,
                                     .size_bytes = bytes.size_bytes,
                                     .external = label_of(&units[members[0]])};
+    if (!external) BERTH_TRY(keep_generic(b, codegen, members, count, &image));
     berth_vec_push(arena, &b->images, image);
-    return external ? BERTH_OK : keep_generic(b, codegen, members, count, &image);
+    return BERTH_OK;
 }
 
 // Whether code for several sizes is there already: its image is one of the program's.

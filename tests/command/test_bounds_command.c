@@ -301,6 +301,24 @@ Test(bounds_command, images_keep_the_tile_of_one_batch) {
     unlink(file);
 }
 
+// What differs from shape to shape is known before the first kernel is compiled, so that none is compiled for one of them.
+Test(bounds_command, a_kernel_for_all_shapes_is_compiled_once) {
+    char file[] = "/tmp/berth-once-XXXXXX", command[256], count[16] = "";
+    close(mkstemp(file));
+    write_text(file, "module \"m\"\ngraph @main(%x: f32[R,32], %w: f32[32,64]) {\n"
+                     "  %y = matmul(%x, %w)\n  return %y\n}\n");
+    snprintf(command, sizeof(command),
+             "build %s --target cpu --dim R=20..22 --cache-dir %s.d -o %s.berth", file, file, file);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    cr_expect_not_null(strstr(r->out, ": 1 kernels"), "%s", r->out);
+    snprintf(command, sizeof(command), "find %s.d -name '*.so' | wc -l; rm -r %s*", file, file);
+    FILE *compiled = popen(command, "r");
+    cr_assert_not_null(fgets(count, sizeof(count), compiled));
+    cr_expect_eq(pclose(compiled), 0);
+    cr_expect_eq(atoi(count), 1, "compiled: %s", count);
+}
+
 // ---- modules ------------------------------------------------------------------------------------
 
 #define OPEN_MODULE                                                                                \
