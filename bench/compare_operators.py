@@ -3,12 +3,13 @@
 
     python3 -m pip install onnxruntime onnx numpy
     scripts/build.sh release
-    python3 bench/compare_operators.py [--only GLOB[,GLOB]] [--threads 1] [--rounds 5] [--slice 0.1] [--target cpu] [--realtime] [--json FILE]
+    python3 bench/compare_operators.py [--only GLOB[,GLOB]] [--threads 1] [--rounds 5] [--slice 0.1] [--target cpu] [--realtime] [--vary SEED] [--json FILE]
 
 A round is (ONNX Runtime, Berth): a warm-up, then runs for about --slice seconds each; its ratio is the quotient of the two medians.
 `ratio` is the median over the rounds, `ratio_min` the quotient of the two fastest runs of all rounds: on a machine that others use
 the second is the steadier one. `diff` is the largest difference of an output element over that output's largest absolute value;
-above --tolerance it is marked. --realtime times both at real-time priority (root only), so that other work does not cut in. Rows are printed as they come and at the end in order, JSON lines go to --json with the machine's facts.
+above --tolerance it is marked. --realtime times both at real-time priority (root only), so that other work does not cut in.
+--vary gives every case other extents, drawn by the seed (operator_vary.py), and prints them with what is above 1.2. Rows are printed as they come and at the end in order, JSON lines go to --json with the machine's facts.
 """
 import argparse
 import fnmatch
@@ -30,6 +31,7 @@ import operator_cases
 import operator_more  # noqa: F401  adds its cases
 import operator_shapes  # noqa: F401  so does this
 import operator_types  # noqa: F401  and this
+import operator_vary
 import operator_wide  # noqa: F401  and this
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -134,6 +136,9 @@ def measure(name, build, args):
     row = {'operator': name, 'threads': args.threads}
     with tempfile.TemporaryDirectory() as folder:
         model, feeds = build()
+        if args.vary is not None:
+            model, feeds = operator_vary.vary(name, args.vary, model, feeds)
+            row['shapes'] = operator_vary.Case(model, feeds).shapes()
         path = os.path.join(folder, 'model.onnx')
         onnx.save(model, path)
         outputs = [o.name for o in model.graph.output]
@@ -168,6 +173,8 @@ def line(row, tolerance):
     if 'failed' in row:
         return '%-28s failed: %s' % (row['operator'], row['failed'])
     mark = ' !' if row['diff'] > tolerance else ''
+    if 'shapes' in row and row['ratio_min'] > 1.2:
+        mark += '  ' + ' '.join('x'.join(map(str, s)) or '1' for s in row['shapes'].values())
     return '%-28s %10.4f %10.4f %8.3f %8.3f  %8.2g%s' % (row['operator'], row['berth_ms'], row['ort_ms'], row['ratio'], row['ratio_min'],
                                                          row['diff'], mark)
 
@@ -181,6 +188,7 @@ def main():
     parser.add_argument('--target', default='cpu')
     parser.add_argument('--realtime', action='store_true')
     parser.add_argument('--tolerance', type=float, default=1e-4)
+    parser.add_argument('--vary', type=int, metavar='SEED', help='other extents, drawn by this seed')
     parser.add_argument('--json', help='also write the rows here, as JSON lines, worst first')
     args = parser.parse_args()
     rows, header = [], '%-28s %10s %10s %8s %8s  %8s' % ('operator', 'Berth ms', 'ORT ms', 'ratio', 'of min', 'diff')
