@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "ir/layout.h"
+
 enum { max_functions = 3, max_rows = 8 };  // rows of the batch that share the weights as they pass
 
 typedef enum activation_kind {
@@ -273,8 +275,20 @@ static void rnn_step(berth_lower *c, cell *m, const step *at) {
     berth_lower__end_loops(c, 2);
 }
 
+// The first row of R's block that `row` lies in: products go block by block from there, where a block that
+// begins in the middle would be read element by element.
+static int64_t block_start(berth_lower *c, const cell *m, int64_t row) {
+    const berth_type *r = in_type(c, m->op, 2);
+    berth_layout layout;
+    berth_status status =
+        berth_layout_parse(berth_module_str(c->module, r->layout), r->rank, &layout);
+    int64_t block = status ? 1 : layout.total_block[1];
+    berth_status_ignore(status);
+    return row - row % block;
+}
+
 // Gates z, r, h. Without linear_before_reset the product of gate h waits for the reset state, which
-// `next` holds.
+// `next` holds; sums of gate r, which is done then, may be overwritten.
 static void gru_step(berth_lower *c, cell *m, const step *at) {
     const activation *f = &m->f[m->d * 2];
     int64_t hidden = m->hidden;
@@ -285,7 +299,9 @@ static void gru_step(berth_lower *c, cell *m, const step *at) {
         berth_expr reset = activate(c, &f[0], clipped(c, m, gate(c, m, 1, i)));
         hold(c, m, m->next, i, x_mul(c, reset, held(c, m, m->h, i)));
         berth_lower__end_loops(c, 2);
-        state_products(c, m, 2 * hidden, hidden, m->next, m->rh, 2 * hidden);
+        int64_t first = block_start(c, m, 2 * hidden);
+        if (first < hidden) first = 2 * hidden;
+        state_products(c, m, first, 3 * hidden - first, m->next, m->rh, first);
     }
     berth_expr i = open_step(c, m, at);
     berth_expr sum = gate(c, m, 2, i);
