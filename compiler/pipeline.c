@@ -245,7 +245,7 @@ static berth_status choose_layouts(berth_module *module, berth_func_id main,
     bool memory = options->objective && strcmp(options->objective, "memory") == 0;
     bool winograd = !options->no_winograd && !memory;  // direct convolutions need no points
     if (plain)
-        berth_pass_layout_plain(module, main, packing);
+        berth_pass_layout_plain(module, main, options->target, packing);
     else
         BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, winograd, packing));
     return BERTH_OK;

@@ -115,7 +115,8 @@ static berth_expr per_channel(berth_lower *c, const berth_op *op, uint32_t i, be
     return in_at(c, op, i, mapped);
 }
 
-// i32 sum of (x - x_zero) * (w - w_zero); what lies in the padding is x_zero and adds nothing.
+// i32 sum of (x - x_zero) * (w - w_zero); what lies in the padding is x_zero and adds nothing, unless
+// BERTH_CONV_PAD_VALUE says otherwise.
 static berth_buf integer_sum(berth_lower *c, const berth_op *op, const convolution *v,
                              uint32_t x_zero, uint32_t w_zero, const berth_lower_grid *grid) {
     berth_expr x_at[BERTH_MAX_RANK];
@@ -131,7 +132,8 @@ static berth_buf integer_sum(berth_lower *c, const berth_op *op, const convoluti
     berth_expr w = x_cast(c, t, in_at(c, op, v->weights, w_at));
     if (zx) x = x_sub(c, x, zx);
     if (zw) w = x_sub(c, w, zw);
-    x = x_select(c, condition, x, num(c, t, 0));
+    double padding = (double)berth_attrs_int(c->module, &op->attrs, BERTH_CONV_PAD_VALUE, 0);
+    x = x_select(c, condition, x, num(c, t, padding));
     berth_lower__set(c, acc, x_fma(c, x, w, berth_lower__get(c, acc)));
     berth_lower__end_loops(c, loops);
     return acc;

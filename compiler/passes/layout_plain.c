@@ -3,6 +3,8 @@
 #include "compiler/passes/layout_private.h"
 #include "ir/graph/op_params.h"
 
+#include <string.h>
+
 // Accumulators that leave room for the factors in the registers of a Cortex-M4: 32 of floats, 13 of
 // integers.
 int64_t berth_plain_tile(berth_dtype dtype, int64_t count, bool rows) {
@@ -46,6 +48,37 @@ static const berth_tensor *signed_weights(berth_layout_pass *p, const berth_op *
     return out;
 }
 
+// Signed bytes are multiplied by the weights: unsigned ones less 128. A zero point of just that costs
+// nothing, so that of `x` becomes it, and the difference times the weights' sums is a constant. What
+// lies in the padding has that difference, too.
+static void set_signed_zero(berth_layout_pass *p, berth_op_id id, const berth_tensor *weights) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    berth_layout_zero zero;
+    bool is_signed = type_of(p, op.inputs[0])->dtype == BERTH_DTYPE_I8;
+    if (!berth_layout__zero_of(p, id, &zero) || (zero.value != BERTH_NONE && !zero.known)) return;
+    int64_t more = zero.number - (is_signed ? 0 : 128), outputs = weights->dims[0];
+    if (more == 0) return;
+    int64_t all = berth_tensor_element_count(weights), each = all / outputs;
+    int64_t *sums = berth_arena_new_array(p->scratch, int64_t, outputs);
+    for (int64_t i = 0; i < all; ++i) sums[i / each] += berth_tensor_get_i64(weights, i);
+    berth_value_id inputs[] = {op.inputs[0], graph_of(p)->ops.data[id].inputs[1], BERTH_NONE};
+    if (!is_signed) {
+        berth_tensor half = berth_tensor_create(p->module->arena, BERTH_DTYPE_U8, 0, NULL);
+        berth_tensor_set_i64(&half, 0, 128);
+        inputs[2] = berth_layout__constant(p, id, &half);
+    }
+    const berth_type out = *type_of(p, op.outputs[0]);
+    berth_value_id sum =
+        berth_layout__insert(p, id, BERTH_OP_CONV_INTEGER, inputs, 3,
+                             berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims), id);
+    berth_op *conv = &graph_of(p)->ops.data[graph_of(p)->values.data[sum].op];
+    conv->attrs = op.attrs;
+    berth_attrs_set(p->module, &conv->attrs, BERTH_CONV_PAD_VALUE,
+                    (berth_attr){.kind = BERTH_ATTR_INT, .i = more});
+    zero = (berth_layout_zero){.known = true, .number = more};
+    berth_layout__subtract_zero(p, id, &zero, sum, sums, 1);
+}
+
 // (o, i, k...) as (o/2, reversed k..., i, o%2): what neighbours along the last dimension share lies
 // together. False: it has no such form.
 static bool pack_integer_convolution(berth_layout_pass *p, berth_op_id id,
@@ -58,6 +91,7 @@ static bool pack_integer_convolution(berth_layout_pass *p, berth_op_id id,
     if (!held) return false;
     set_packed(p, id, held, tags[weights->rank]);
     if (graph_of(p)->ops.data[id].input_count > 3) berth_layout__set_input(p, id, 3, BERTH_NONE);
+    if (p->signed_bytes) set_signed_zero(p, id, held);
     return true;
 }
 
@@ -92,6 +126,65 @@ static void pack_integer_product(berth_layout_pass *p, berth_op_id id,
         take_zero_off(p, id, weights);
     } else if (weights->dims[1] % 2 == 0)
         set_packed(p, id, weights, "Ba2b");
+}
+
+// ---- constants that are added one after the other -----------------------------------------------
+
+// The constant that an addition of i32 adds, and to what; NULL = it adds none.
+static const berth_tensor *addend_of(const berth_layout_pass *p, const berth_op *op,
+                                     berth_value_id *out_to) {
+    if (op->kind != BERTH_OP_ADD) return NULL;
+    for (int i = 0; i < 2; ++i) {
+        const berth_tensor *addend = berth_graph_constant_of(p->module, graph_of(p), op->inputs[i]);
+        *out_to = op->inputs[1 - i];
+        if (addend && addend->dtype == BERTH_DTYPE_I32) return addend;
+    }
+    return NULL;
+}
+
+static bool same_shape(const berth_tensor *a, const berth_tensor *b) {
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(*a->dims)) == 0;
+}
+
+// (x + a) + b as x + (a + b), where nothing else reads x + a: what comes off a sum goes into its bias.
+static void join_addends(berth_layout_pass *p, berth_op_id id, const uint32_t *uses) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    berth_value_id sum = BERTH_NONE, x = BERTH_NONE;
+    const berth_tensor *second = addend_of(p, &op, &sum);
+    if (!second || sum >= p->value_count || uses[sum] != 1) return;
+    berth_op_id from = graph_of(p)->values.data[sum].op;
+    if (from == BERTH_NONE) return;
+    const berth_tensor *first = addend_of(p, &graph_of(p)->ops.data[from], &x);
+    if (!first || !same_shape(first, second)) return;
+    if (graph_of(p)->values.data[x].type != graph_of(p)->values.data[sum].type) return;
+    berth_tensor both =
+        berth_tensor_create(p->module->arena, BERTH_DTYPE_I32, first->rank, first->dims);
+    int64_t count = berth_tensor_element_count(first);
+    for (int64_t i = 0; i < count; ++i)
+        berth_tensor_set_i64(&both, i,
+                             (int32_t)((uint32_t)berth_tensor_get_i64(first, i) +
+                                       (uint32_t)berth_tensor_get_i64(second, i)));
+    berth_value_id addend = berth_layout__constant(p, id, &both);
+    berth_layout__set_input(p, id, 0, x);
+    berth_layout__set_input(p, id, 1, addend);
+}
+
+static void join_all_addends(berth_layout_pass *p) {
+    const berth_graph *graph = graph_of(p);
+    const berth_region *root = &graph->regions.data[0];
+    uint32_t *uses = berth_arena_new_array(p->scratch, uint32_t, graph->values.count + 1);
+    uint32_t count = root->ops.count;
+    berth_op_id *ops = berth_arena_new_array(p->scratch, berth_op_id, count + 1);
+    for (uint32_t i = 0; i < root->results.count; ++i) uses[root->results.data[i]]++;
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_op *op = &graph->ops.data[ops[i] = root->ops.data[i]];
+        for (uint32_t k = 0; k < op->input_count; ++k)
+            if (op->inputs[k] != BERTH_NONE) uses[op->inputs[k]]++;
+    }
+    p->value_count = graph->values.count;
+    berth_graph_begin_edit(graph_of(p));
+    for (uint32_t i = 0; i < count; ++i) join_addends(p, ops[i], uses);
+    berth_graph_end_edit(graph_of(p));
 }
 
 // ---- others -------------------------------------------------------------------------------------
@@ -142,16 +235,20 @@ static void pack_weights(berth_layout_pass *p, berth_op_id id) {
     }
 }
 
-void berth_pass_layout_plain(berth_module *module, berth_func_id main, berth_packing *packing) {
+void berth_pass_layout_plain(berth_module *module, berth_func_id main,
+                             const berth_multi_target *target, berth_packing *packing) {
     berth_graph *graph = berth_graph_get(module, main);
     uint32_t count = graph->regions.data[0].ops.count;
     berth_op_id *ops = berth_arena_new_array(module->arena, berth_op_id, count + 1);
     for (uint32_t i = 0; i < count; ++i) ops[i] = graph->regions.data[0].ops.data[i];
+    const berth_target *device = target->devices[target->default_device].target;
     berth_layout_pass p = {.module = module, .main = main, .packing = packing};
+    p.signed_bytes = berth_target_has_feature(device, "mve");
     p.scratch = berth_arena_create_child(module->arena);
     berth_graph_begin_edit(graph);
     for (uint32_t i = 0; i < count; ++i) pack_weights(&p, ops[i]);
     berth_graph_end_edit(graph_of(&p));
+    join_all_addends(&p);
     berth_arena_destroy(p.scratch);
     berth_graph_remove_dead(module, main);
 }

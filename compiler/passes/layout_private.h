@@ -30,6 +30,7 @@ typedef struct berth_layout_pass {
     berth_str_id blocked_wide[BERTH_MAX_RANK + 1];  // of 16
     const berth_op_id *library_users;  // as berth_library_users has them; NULL = no libraries
     bool winograd;
+    bool signed_bytes;  // of plain C: strips hold them (compiler/schedule/plain_columns.h)
     berth_packing *packing;
     BERTH_VEC(berth_layout_packed) packed;  // what layout_packed.c has made, by source in
     uint32_t *buckets;                      // these, a power of 2

@@ -39,7 +39,8 @@ static bool fits_i16(const berth_plain_sum *s, berth_expr id) {
                  node_of(s, node->b)->i <= 255));
     if (node->kind == BERTH_EXPR_SELECT) {
         const berth_expr_node *other = node_of(s, node->c);
-        return other->kind == BERTH_EXPR_INT && other->i == 0 && fits_i16(s, node->b);
+        return other->kind == BERTH_EXPR_INT && other->i >= -255 && other->i <= 255 &&
+               fits_i16(s, node->b);
     }
     return bytes;
 }
@@ -323,7 +324,8 @@ static berth_expr as_byte(const berth_plain_sum *s, berth_expr value) {
     berth_expr byte = 0;
     int64_t zero = 0;
     if (!s->bytes) return value;
-    if (!take_byte(s, value, &byte, &zero)) return berth_tfn_int(s->fn, BERTH_DTYPE_I8, s->zero);
+    if (!take_byte(s, value, &byte, &zero))  // in the padding
+        return berth_tfn_int(s->fn, BERTH_DTYPE_I8, s->zero + node_of(s, value)->i);
     if (node_of(s, byte)->dtype == BERTH_DTYPE_I8) return byte;
     berth_expr wide = berth_tfn_cast(s->fn, BERTH_DTYPE_I32, byte);
     berth_expr half = berth_tfn_int(s->fn, BERTH_DTYPE_I32, 128);

@@ -173,7 +173,20 @@ berth_status berth_eval__conv_integer(berth_eval_context *ctx) {
     BERTH_TRY(load_shifted(ctx, x, berth_eval__optional(ctx, 2), 0, &values));
     BERTH_TRY(load_shifted(ctx, w, berth_eval__optional(ctx, 3), w->rank - 1, &weights));
     BERTH_TRY(berth_eval__output(ctx, 0, BERTH_DTYPE_I32, x->rank, shape.dims));
-    store_wrapped(&ctx->outputs[0], berth_eval__conv_sums(ctx, &shape, x, values, weights, false));
+    // Around what is summed up lies 0: the padding comes off everything, its sum with all weights back.
+    double padding = (double)berth_eval__int(ctx, BERTH_CONV_PAD_VALUE, 0);
+    int64_t count = berth_tensor_element_count(x), all = berth_tensor_element_count(w);
+    int64_t each = shape.out_channels ? all / shape.out_channels : 1;
+    double *inside = berth_eval__doubles(ctx, count);
+    double *whole = berth_eval__doubles(ctx, shape.out_channels);
+    for (int64_t i = 0; i < count; ++i) inside[i] = values[i] - padding;
+    for (int64_t i = 0; i < all; ++i) whole[i / each] += padding * weights[i];
+    const double *sums = berth_eval__conv_sums(ctx, &shape, x, inside, weights, false);
+    int64_t plane = berth_eval__product(shape.dims, 2, x->rank);
+    count = berth_tensor_element_count(&ctx->outputs[0]);
+    for (int64_t i = 0; i < count; ++i)
+        berth_tensor_set_i64(&ctx->outputs[0], i,
+                             (int64_t)(sums[i] + whole[i / plane % shape.out_channels]));
     return BERTH_OK;
 }
 

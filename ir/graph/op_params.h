@@ -7,6 +7,9 @@
 
 #define BERTH_MAX_SPATIAL 3
 
+// Attribute of conv_integer, not one of ONNX: what lies in the padding, less the zero point of x; 0 without it.
+#define BERTH_CONV_PAD_VALUE "pad_value"
+
 // Convolution and pooling windows. auto_pad and defaults are resolved; arrays have `spatial`
 // entries.
 //   convolutions and pools: output element o reads input o * stride - pad_begin + k * dilation for

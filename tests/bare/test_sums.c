@@ -341,6 +341,51 @@ Test(bare_sums, integers_that_are_read_once_have_no_place) {
     berth_arena_destroy(arena);
 }
 
+// What a zero point adds to every sum is a constant, which the bias takes in: the weights are multiplied once, and
+// one array of i32 is added. On cores with Helium unsigned bytes have one of 128 for that.
+Test(bare_sums, sums_of_weights_are_part_of_the_bias) {
+    static const struct {
+        const char *target, *calls, *x, *w, *bias, *sum;
+        int weights, outputs;
+    } cases[] = {
+        {BARE_CORTEX_M55, BYTES, "u8[1,3,9,8]", "i8[4,3,3,3]", "i32[1,4,1,1]",
+         "conv_integer(%x, %w, %zero) {pads = [1, 1, 1, 1]}", 108, 4},
+        {BARE_CORTEX_M55, BYTES, "u8[1,8,5,5]", "i8[4,8,1,1]", "i32[1,4,1,1]",
+         "conv_integer(%x, %w)", 32, 4},
+        {BARE_CORTEX_M4, ROWS, "u8[1,20]", "i8[20,8]", "i32[1,8]", "matmul_integer(%x, %w, %zero)",
+         160, 8},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        sources s = {0};
+        int64_t seed = 4;
+        char folder[64];
+        make_folder(folder);
+        assert_ok(berth_arena_create(berth_allocator_system(), &s.arena));
+        berth_strbuf text = berth_strbuf_make(s.arena);
+        berth_strbuf_addf(&text, "module \"m\"\ngraph @main(%%x: %s) {\n", cases[i].x);
+        sources_add_constant(&text, "w", cases[i].w, cases[i].weights, &seed);
+        sources_add_constant(&text, "b", cases[i].bias, cases[i].outputs, &seed);
+        berth_strbuf_addf(&text,
+                          "  %%zero = constant() {value = u8[] (131)}\n  %%s = %s\n"
+                          "  %%y = add(%%s, %%b)\n  return %%y\n}\n",
+                          cases[i].sum);
+        s.text = berth_strbuf_text(&text);
+        const berth_program *program = NULL;
+        const berth_memory_report *memory = NULL;
+        assert_ok(sources_compile(&s, cases[i].target, &program, &memory));
+        sources_print(&s, program, memory, folder);
+        const char *function = strstr(sources_code(&s), "static void u");
+        cr_assert(function);
+        const char *call = strstr(function, cases[i].calls);
+        cr_expect(call && !strstr(call + 1, cases[i].calls), "%s: more than one call", s.text);
+        const char *added = strstr(function, "const int32_t *");
+        cr_expect(added && !strstr(added + 1, "const int32_t *"), "%s: more is added", s.text);
+        sources_run_natively(&s, folder);
+        remove_tree(folder);
+        berth_arena_destroy(s.arena);
+    }
+}
+
 // Between two convolutions 9216 bytes, of which every channel becomes larger, so that it cannot be written
 // over them; input (2304) and output (12544) are the caller's. A memory of 27648 bytes, of which 8192 stay
 // free for kernels, has room for half of them.
