@@ -9,4 +9,7 @@
 // berth_sum_bytes: sums of products of signed bytes, weights in pairs of rows.
 void berth_c_plain_add_sum_bytes(berth_strbuf *out);
 
+// berth_sum_windows_3x3: windows of 3 x 3 weights that go on byte by byte.
+void berth_c_plain_add_sum_windows_3x3(berth_strbuf *out);
+
 #endif  // BERTH_COMPILER_CODEGEN_C_PLAIN_MVE_H_

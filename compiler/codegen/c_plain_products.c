@@ -9,12 +9,13 @@
 
 #define MAX_LOOPS 12
 
-// sums[...] += x[...] * w[...] in loops, innermost last.
+// sums[...] += x[...] * w[...] in the loops of the sum; then those over results, which set it to 0 first.
 typedef struct products {
     berth_c_printer *p;
     const berth_stmt_node *loops[MAX_LOOPS];
     int64_t extents[MAX_LOOPS];
     int count;
+    berth_stmt clear;
     berth_expr_node x, w;  // loads
     berth_linear at[3];    // of sums, x and w
     berth_buf bufs[3];
@@ -31,9 +32,23 @@ static berth_stmt only_one(const berth_tfn *fn, berth_stmt id) {
     return id;
 }
 
-// The store inside of loops of constant extents; 0: there is more.
+// The loops [0, results) last.
+static void results_last(products *s, int results) {
+    const berth_stmt_node *loops[MAX_LOOPS];
+    int64_t extents[MAX_LOOPS];
+    for (int i = 0; i < s->count; ++i) {
+        int to = (i + s->count - results) % s->count;
+        loops[to] = s->loops[i];
+        extents[to] = s->extents[i];
+    }
+    memcpy(s->loops, loops, (size_t)s->count * sizeof(loops[0]));
+    memcpy(s->extents, extents, (size_t)s->count * sizeof(extents[0]));
+}
+
+// The store inside of loops of constant extents; 0: there is more, or nothing is set to 0 first.
 static berth_stmt take_loops(products *s, const berth_stmt_node *loop) {
     berth_tfn *fn = s->p->fn;
+    int results = 0;
     for (;;) {
         int64_t extent = 0;
         if (s->count == MAX_LOOPS || loop->loop_kind != BERTH_LOOP_SERIAL ||
@@ -43,8 +58,17 @@ static berth_stmt take_loops(products *s, const berth_stmt_node *loop) {
         s->extents[s->count++] = extent;
         berth_stmt body = only_one(fn, loop->body);
         const berth_stmt_node *node = &fn->stmts.data[body];
-        if (body && node->kind == BERTH_STMT_STORE) return body;
-        if (!body || node->kind != BERTH_STMT_FOR) return 0;
+        if (!body) return 0;
+        if (!s->clear && node->kind == BERTH_STMT_SEQ && node->count == 2) {
+            s->clear = fn->lists.data[node->first];
+            results = s->count;
+            node = &fn->stmts.data[fn->lists.data[node->first + 1]];
+        }
+        if (results == 2 && node->kind == BERTH_STMT_STORE) {
+            results_last(s, results);
+            return body;
+        }
+        if (node->kind != BERTH_STMT_FOR) return 0;
         loop = node;
     }
 }
@@ -60,6 +84,22 @@ static bool take_load(const products *s, berth_expr id, berth_expr *out) {
 static void place(products *s, int which, berth_buf buf, const berth_expr *indices, int count) {
     s->bufs[which] = buf;
     s->at[which] = berth_linear_access(s->p->fn, &s->p->ranges, buf, indices, count);
+}
+
+// Whether it stores to where the sums are.
+static bool same_place(const products *s, berth_stmt id) {
+    berth_tfn *fn = s->p->fn;
+    const berth_stmt_node store = fn->stmts.data[id];
+    if (store.kind != BERTH_STMT_STORE || store.buf != s->bufs[SUMS]) return false;
+    berth_linear to = berth_linear_access(fn, &s->p->ranges, store.buf,
+                                          berth_tfn_store_indices(fn, id), store.index_count);
+    return berth_tfn_expr_equal(fn, berth_linear_expr(fn, &to),
+                                berth_linear_expr(fn, &s->at[SUMS]));
+}
+
+static bool sets_zero(const berth_tfn *fn, berth_stmt store) {
+    const berth_expr_node *value = &fn->exprs.data[fn->stmts.data[store].value];
+    return value->kind == BERTH_EXPR_INT && value->i == 0;
 }
 
 static bool take_store(products *s, berth_stmt id) {
@@ -84,10 +124,7 @@ static bool take_store(products *s, berth_stmt id) {
     place(s, X, s->x.load.buf, berth_tfn_load_indices(fn, x), s->x.index_count);
     place(s, W, s->w.load.buf, berth_tfn_load_indices(fn, w), s->w.index_count);
     place(s, SUMS, store.buf, berth_tfn_load_indices(fn, sum.a), from.index_count);
-    berth_linear to = berth_linear_access(fn, &s->p->ranges, store.buf,
-                                          berth_tfn_store_indices(fn, id), store.index_count);
-    return berth_tfn_expr_equal(fn, berth_linear_expr(fn, &to),
-                                berth_linear_expr(fn, &s->at[SUMS]));
+    return same_place(s, id) && same_place(s, s->clear) && sets_zero(fn, s->clear);
 }
 
 // How every access moves along every loop, which leaves its place at the loops' beginning.
@@ -142,7 +179,7 @@ static const char *pointer(const products *s, int which) {
     return berth_arena_printf(p->arena, "%s + %s", name, berth_c_linear(p, *at));
 }
 
-// sums[c][2] += x[c][k] * w[k][2]
+// sums[c][2] = x[c][k] * w[k][2]
 static bool print_pairs(const products *s) {
     int c = s->count - 2, r = s->count - 1;
     int64_t depth = depth_of(s, c);
@@ -164,7 +201,7 @@ static bool print_pairs(const products *s) {
     return true;
 }
 
-// sums[r] += x[k] * w[r][k]
+// sums[r] = x[k] * w[r][k]
 static bool print_rows(const products *s) {
     int c = s->count - 2, r = s->count - 1;
     int64_t depth = depth_of(s, c);
@@ -176,7 +213,7 @@ static bool print_rows(const products *s) {
     return true;
 }
 
-// sums[r][c] += x[r * s + h][c * s + k] * w[h][k]
+// sums[r][c] = x[r * s + h][c * s + k] * w[h][k]
 static bool print_windows(const products *s) {
     enum { height, width, r, c, loops };
     if (s->count != loops || s->x.dtype != BERTH_DTYPE_U8) return false;
@@ -259,7 +296,7 @@ static const char dsp[] =
 
 // clang-format off
 static const char pairs[] =
-    "/* sums[c][r] += x[c * step + k] * w[k][r], c < count, k < depth, r < 2. */\n"
+    "/* sums[c][r] = the sum of x[c * step + k] * w[k][r], c < count, k < depth, r < 2. */\n"
     "static void berth_sum_pairs(int32_t *sums, const int16_t *x, int32_t step, int32_t count,\n"
     "                            const int8_t *w, int32_t depth) {\n"
     "    for (; count > 0; count -= 2, sums += 4, x += 2 * step) {\n"
@@ -307,11 +344,11 @@ static const char pairs[] =
     "            b0 += *b * at[0];\n"
     "            b1 += *b * at[1];\n"
     "        }\n"
-    "        sums[0] += a0;\n"
-    "        sums[1] += a1;\n"
+    "        sums[0] = a0;\n"
+    "        sums[1] = a1;\n"
     "        if (count == 1) return;\n"
-    "        sums[2] += b0;\n"
-    "        sums[3] += b1;\n"
+    "        sums[2] = b0;\n"
+    "        sums[3] = b1;\n"
     "    }\n"
     "}\n\n";
 
@@ -326,7 +363,7 @@ static const char pairs[] =
 
 // clang-format off
 static const char rows_mve[] =
-    "/* sums[r] += x[k] * w[r][k], r < rows, k < depth. */\n"
+    "/* sums[r] = the sum of x[k] * w[r][k], r < rows, k < depth. */\n"
     "#if BERTH_MVE\n"
     "__attribute__((noinline)) /* the assembly needs nearly all registers */\n"
     "#endif\n"
@@ -350,10 +387,10 @@ static const char rows_mve[] =
     "                    : [depth] \"m\"(depth)\n"
     "                    : \"lr\", \"q0\", \"q1\", \"q2\", \"memory\");\n"
     "        all *= 128;\n"
-    "        sums[0] += (int32_t)(s0 - all);\n"
-    "        sums[1] += (int32_t)(s1 - all);\n"
-    "        sums[2] += (int32_t)(s2 - all);\n"
-    "        sums[3] += (int32_t)(s3 - all);\n"
+    "        sums[0] = (int32_t)(s0 - all);\n"
+    "        sums[1] = (int32_t)(s1 - all);\n"
+    "        sums[2] = (int32_t)(s2 - all);\n"
+    "        sums[3] = (int32_t)(s3 - all);\n"
     "    }\n";
 // clang-format on
 
@@ -395,17 +432,17 @@ static const char rows_dsp[] =
     "            s2 += *at * *v;\n"
     "            s3 += *at * v[depth];\n"
     "        }\n"
-    "        sums[0] += s0;\n"
-    "        sums[1] += s1;\n"
-    "        sums[2] += s2;\n"
-    "        sums[3] += s3;\n"
+    "        sums[0] = s0;\n"
+    "        sums[1] = s1;\n"
+    "        sums[2] = s2;\n"
+    "        sums[3] = s3;\n"
     "    }\n"
     "#endif\n"
     "    for (; rows > 0; --rows, ++sums) {\n"
     "        const uint8_t *at = x;\n"
     "        int32_t k = depth, sum = 0;\n"
     "        for (; k > 0; --k) sum += *at++ * *w++;\n"
-    "        *sums += sum;\n"
+    "        *sums = sum;\n"
     "    }\n"
     "}\n\n";
 // clang-format on
@@ -425,53 +462,9 @@ static const char rows_dsp[] =
     "                        \"smlad %[a], %[even], %[" w "], %[a]\\n\\t\"\n"                      \
     "                        \"smlab" b " %[a], %[odd], %[" m "], %[a]\\n\\t\"\n"
 
-// 24 instructions for four results of 3 x 3 weights. A load that widens has a low register for its address.
-#define WINDOW_COLUMN(w, from)                                                                     \
-    "                    \"vldrb.u32 q1, " from "\\n\\t\"\n"                                       \
-    "                    \"vmla.s32 q0, q1, %[w" w "]\\n\\t\"\n"
-
-// clang-format off
-static const char windows_3x3[] =
-    "#if BERTH_MVE_LOOPS\n"
-    "/* berth_sum_windows of 3 x 3 weights, which take nine registers. */\n"
-    "__attribute__((noinline, noclone, optimize(\"O2\", \"omit-frame-pointer\")))\n"
-    "static void berth_sum_windows_3x3(int32_t *sums, const uint8_t *x, int32_t pitch, int32_t row_step,\n"
-    "                                  int32_t rows, int32_t count, const int8_t *w) {\n"
-    "    const int32_t w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3], w4 = w[4], w5 = w[5];\n"
-    "    const int32_t w6 = w[6], w7 = w[7], w8 = w[8];\n"
-    "    volatile int32_t columns = count;\n"
-    "    for (; rows > 0; --rows, x += row_step, sums += count) {\n"
-    "        const uint8_t *at = x;\n"
-    "        int32_t *to = sums;\n"
-    "        __asm__ volatile(\"ldr lr, %[columns]\\n\\t\"\n"
-    "                    \"dlstp.32 lr, lr\\n\"\n"
-    "                    \"1:\\n\\t\"\n"
-    "                    \"vldrw.32 q0, [%[to]]\\n\\t\"\n"
-    WINDOW_COLUMN("1", "[%[at], #1]") WINDOW_COLUMN("2", "[%[at], #2]")
-    WINDOW_COLUMN("0", "[%[at]], #4")
-    "                    \"add %[at], %[at], %[pitch]\\n\\t\"\n"
-    WINDOW_COLUMN("3", "[%[at], #-4]") WINDOW_COLUMN("4", "[%[at], #-3]")
-    WINDOW_COLUMN("5", "[%[at], #-2]")
-    "                    \"add %[at], %[at], %[pitch]\\n\\t\"\n"
-    WINDOW_COLUMN("6", "[%[at], #-4]") WINDOW_COLUMN("7", "[%[at], #-3]")
-    WINDOW_COLUMN("8", "[%[at], #-2]")
-    "                    \"sub %[at], %[at], %[pitch], lsl #1\\n\\t\"\n"
-    "                    \"vstrw.32 q0, [%[to]], #16\\n\\t\"\n"
-    "                    \"letp lr, 1b\"\n"
-    "                    : [at] \"+l\"(at), [to] \"+r\"(to)\n"
-    "                    : [pitch] \"r\"(pitch), [columns] \"m\"(columns), [w0] \"r\"(w0), [w1] \"r\"(w1),\n"
-    "                      [w2] \"r\"(w2), [w3] \"r\"(w3), [w4] \"r\"(w4), [w5] \"r\"(w5), [w6] \"r\"(w6),\n"
-    "                      [w7] \"r\"(w7), [w8] \"r\"(w8)\n"
-    "                    : \"lr\", \"q0\", \"q1\", \"memory\");\n"
-    "    }\n"
-    "}\n"
-    "#endif\n";
-// clang-format on
-
 static const char windows_mve[] =
-    "/* sums[r][c] += x[r * row_step + h * pitch + c * step + k] * w[h][k], r < rows, c < count, h "
-    "< height,\n"
-    "   k < width. Bytes up to the third behind a window are read, too. */\n"
+    "/* sums[r][c] = the sum of x[r * row_step + h * pitch + c * step + k] * w[h][k], r < rows,\n"
+    "   c < count, h < height, k < width. Bytes up to the third behind a window are read, too. */\n"
     "static void berth_sum_windows(int32_t *sums, const uint8_t *x, int32_t pitch, int32_t step, "
     "int32_t row_step,\n"
     "                              int32_t rows, int32_t count, const int8_t *w, int32_t height, "
@@ -490,7 +483,7 @@ static const char windows_mve[] =
     "        const uint32x4_t lanes = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)step);\n"
     "        for (; c >= 4; c -= 4, at += 4 * step, sums += 4) {\n"
     "            const int8_t *weight = w;\n"
-    "            int32x4_t sum = vldrwq_s32(sums);\n"
+    "            int32x4_t sum = vdupq_n_s32(0);\n"
     "            int32_t h, k;\n"
     "            for (h = 0; h < height; ++h)\n"
     "                for (k = 0; k < width; ++k) {\n"
@@ -513,8 +506,7 @@ static const char windows[] =
     "            int32_t even, odd, a, b;\n"
     "            if (step == 1)\n"
     "                for (; c >= 2; c -= 2, at += 2, sums += 2) {\n"
-    "                    a = sums[0];\n"
-    "                    b = sums[1];\n"
+    "                    a = b = 0;\n"
     "                    __asm__(\n" WINDOW_ROW("[%[at]]", "w0", "b", "m0")
         WINDOW_ROW("[%[at], %[pitch]]", "w1", "t", "m0") WINDOW_ROW(
             "[%[at], %[pitch], lsl #1]", "w2", "b",
@@ -531,7 +523,7 @@ static const char windows[] =
 
 static const char windows_rest[] =
     "            for (; c > 0; --c, at += step) {\n"
-    "                a = *sums;\n"
+    "                a = 0;\n"
     "                __asm__(\n" WINDOW_ROW_ONE("[%[at]]", "w0", "b", "m0")
         WINDOW_ROW_ONE("[%[at], %[pitch]]", "w1", "t", "m0") WINDOW_ROW_ONE(
             "[%[at], %[pitch], lsl #1]", "w2", "b",
@@ -552,7 +544,7 @@ static const char windows_rest[] =
                   "            for (h = 0; h < height; ++h)\n"
                   "                for (k = 0; k < width; ++k) sum += at[h * pitch + "
                   "k] * *weight++;\n"
-                  "            *sums += sum;\n"
+                  "            *sums = sum;\n"
                   "        }\n"
                   "    }\n"
                   "}\n\n";
@@ -594,7 +586,7 @@ void berth_c_plain_add_products(const char *code, berth_strbuf *out) {
     if (has_bytes) berth_c_plain_add_sum_bytes(out);
     if (has_rows) berth_strbuf_add(out, rows_mve);
     if (has_rows) berth_strbuf_add(out, rows_dsp);
-    if (has_windows) berth_strbuf_add(out, windows_3x3);
+    if (has_windows) berth_c_plain_add_sum_windows_3x3(out);
     if (has_windows) berth_strbuf_add(out, windows_mve);
     if (has_windows) berth_strbuf_add(out, windows);
     if (has_windows) berth_strbuf_add(out, windows_rest);

@@ -290,12 +290,13 @@ berth_stmt berth_plain__copy(const berth_plain_sum *s, const berth_nest *loops, 
     return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
 }
 
-berth_stmt berth_plain__clear(const berth_plain_sum *s, berth_buf buf, int64_t count) {
-    berth_tfn *fn = s->fn;
-    berth_var i = berth_tfn_var(fn, "i");
-    berth_nest loops = {.loops = {{i, count, BERTH_LOOP_SERIAL}}, .count = 1};
-    return berth_plain__copy(s, &loops, buf, berth_tfn_var_ref(fn, i),
-                             berth_tfn_int(fn, fn->bufs.data[buf].dtype, 0));
+berth_stmt berth_plain__sum_from_zero(berth_tfn *fn, const berth_nest *results, berth_buf sums,
+                                      berth_expr at, const berth_nest *depth) {
+    berth_nest all = *results;
+    berth_stmt items[] = {store_at(fn, sums, at, berth_tfn_int(fn, BERTH_DTYPE_I32, 0)),
+                          berth_nest_emit(fn, depth)};
+    all.body = berth_tfn_seq(fn, items, 2);
+    return berth_nest_emit(fn, &all);
 }
 
 // The loops [from, count) of a nest.
@@ -422,8 +423,8 @@ static berth_nest finish_all(berth_plain_sum *s, berth_buf acc, int64_t rows, be
     return all;
 }
 
-// sums[c][r] += x * w for `count` columns of `rows` rows from row `first_row` on; x is the strip where
-// there is one, else as it lies.
+// sums[c][r] = the sum of x * w for `count` columns of `rows` rows from row `first_row` on; x is the strip
+// where there is one, else as it lies.
 static berth_stmt products(berth_plain_sum *s, berth_buf sums, berth_expr sums_at, berth_buf strip,
                            int64_t count, int64_t rows, berth_expr first_row) {
     berth_tfn *fn = s->fn;
@@ -436,15 +437,15 @@ static berth_stmt products(berth_plain_sum *s, berth_buf sums, berth_expr sums_a
     }
     berth_expr w = berth_replace_var(fn, s->w, s->nest.loops[s->row].var, add(fn, first_row, at_r));
     berth_nest depth = s->depth;
-    depth.loops[depth.count++] = (berth_nest_loop){c, count, BERTH_LOOP_SERIAL};
-    depth.loops[depth.count++] = (berth_nest_loop){r, rows, BERTH_LOOP_SERIAL};
     berth_expr product = berth_tfn_binary(fn, BERTH_BINARY_MUL, x, w);
     depth.body = store_at(fn, sums, at, add(fn, berth_tfn_load(fn, sums, &at, 1), product));
-    return berth_nest_emit(fn, &depth);
+    berth_nest results = {.loops = {{c, count, BERTH_LOOP_SERIAL}, {r, rows, BERTH_LOOP_SERIAL}},
+                          .count = 2};
+    return berth_plain__sum_from_zero(fn, &results, sums, at, &depth);
 }
 
-// A block of `rows` rows: sums, set to 0; products with the strip (BERTH_NONE: with x as it
-// lies); what becomes of them.
+// A block of `rows` rows: sums of products with the strip (BERTH_NONE: with x as it lies); what becomes
+// of them.
 static berth_stmt block(berth_plain_sum *s, int64_t rows, berth_buf strip, berth_buf zeros,
                         berth_expr outer, berth_expr first) {
     berth_tfn *fn = s->fn;
@@ -452,10 +453,10 @@ static berth_stmt block(berth_plain_sum *s, int64_t rows, berth_buf strip, berth
     berth_buf acc = berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, dims, BERTH_SCOPE_PRIVATE);
     berth_expr first_row = times(fn, outer, rows), begin = berth_tfn_index(fn, 0);
     berth_nest last = finish_all(s, acc, rows, zeros, outer, first);
-    berth_stmt items[] = {berth_tfn_alloc(fn, acc), berth_plain__clear(s, acc, s->count * rows),
+    berth_stmt items[] = {berth_tfn_alloc(fn, acc),
                           products(s, acc, begin, strip, s->count, rows, first_row),
                           berth_nest_emit(fn, &last)};
-    return berth_tfn_seq(fn, items, 4);
+    return berth_tfn_seq(fn, items, 3);
 }
 
 // The sums of all rows' weights times the zero point, once for all strips: products with a strip of it.
@@ -465,13 +466,12 @@ static berth_stmt zero_sums(berth_plain_sum *s, int64_t rows, berth_buf strip, b
     berth_nest all = {.loops = {{i, s->total, BERTH_LOOP_SERIAL}}, .count = 1};
     berth_expr first_row = times(fn, berth_tfn_var_ref(fn, var), rows);
     int64_t extent = s->nest.loops[s->row].extent;
-    berth_stmt items[] = {berth_plain__clear(s, zeros, extent),
-                          berth_plain__copy(s, &all, strip, berth_tfn_var_ref(fn, i),
+    berth_stmt items[] = {berth_plain__copy(s, &all, strip, berth_tfn_var_ref(fn, i),
                                             berth_tfn_int(fn, BERTH_DTYPE_I8, s->zero)),
                           berth_tfn_for(fn, var, berth_tfn_index(fn, extent / rows),
                                         BERTH_LOOP_SERIAL,
                                         products(s, zeros, first_row, strip, 1, rows, first_row))};
-    return berth_tfn_seq(fn, items, 3);
+    return berth_tfn_seq(fn, items, 2);
 }
 
 berth_nest berth_plain__outer_loops(berth_plain_sum *s, berth_expr *first) {

@@ -6,8 +6,9 @@
 //             read; neighbours of a window share what they have in common:
 //
 //               for oh, ow_o: strip[t][...] = x(ow_o * C * s + t, ...) - zero     t < (C - 1) s + kw
-//                 for o_o: acc[C][2] = 0
-//                   for kw, kh, ic, c, r: acc[c][r] += strip[c s + kw][...] * w[o_o, kw, kh, ic, r]
+//                 for o_o:
+//                   for c, r: acc[c][r] = 0
+//                     for kw, kh, ic: acc[c][r] += strip[c s + kw][...] * w[o_o, kw, kh, ic, r]
 //                   for r, c: y = ...
 //
 //             Where 16 signed bytes are multiplied at once (Helium) the strip holds those, `zero` more
@@ -20,8 +21,9 @@
 //             with the padding around them, so that no window leaves the copy:
 //
 //               for channel, oh_o: strip[t][u] = x(oh_o * R * s + t, u)
-//                 for oh_i: acc[...] = 0
-//                   for kh, kw, oh, ow: acc[oh][ow] += strip[oh s + kh][ow s + kw] * w[kh, kw]
+//                 for oh_i:
+//                   for oh, ow: acc[oh][ow] = 0
+//                     for kh, kw: acc[oh][ow] += strip[oh s + kh][ow s + kw] * w[kh, kw]
 //                 y = ...
 //
 // Floats have the strips of "columns" and "windows" alone, and the loops of any sum inside (plain_floats.c):
@@ -105,10 +107,12 @@ bool berth_plain__moves_alike(berth_plain_sum *s, const berth_ranges *ranges, be
 // The loops of the nest without the row loop, the column loop in steps of s->count; sets *first to the
 // first column of a step.
 berth_nest berth_plain__outer_loops(berth_plain_sum *s, berth_expr *first);
-// Stores of `value` in loops, the innermost some at once; of 0 to a whole buffer.
+// Stores of `value` in loops, the innermost some at once.
 berth_stmt berth_plain__copy(const berth_plain_sum *s, const berth_nest *loops, berth_buf buf,
                              berth_expr at, berth_expr value);
-berth_stmt berth_plain__clear(const berth_plain_sum *s, berth_buf buf, int64_t count);
+// For each of `results`: sums[at] = 0, then the loops of `depth`, which add to it. c_plain_products.h prints it.
+berth_stmt berth_plain__sum_from_zero(berth_tfn *fn, const berth_nest *results, berth_buf sums,
+                                      berth_expr at, const berth_nest *depth);
 // The kind of an innermost loop that stores.
 static inline berth_loop_kind berth_plain__inner(const berth_plain_sum *s) {
     return s->vectors ? BERTH_LOOP_VECTOR : BERTH_LOOP_SERIAL;

@@ -182,24 +182,22 @@ static berth_stmt block(windows *v, berth_buf strip, berth_expr first, berth_exp
     berth_buf acc = berth_tfn_buffer(fn, "sums", BERTH_DTYPE_I32, 1, dims, BERTH_SCOPE_PRIVATE);
     berth_var r[2] = {berth_tfn_var(fn, "r"), berth_tfn_var(fn, "r")};
     berth_var c[2] = {berth_tfn_var(fn, "c"), berth_tfn_var(fn, "c")};
-    berth_stmt parts[2];
+    berth_stmt parts[2] = {0};
     for (int i = 0; i < 2; ++i) {
         berth_expr at = add(fn, times(fn, var(fn, r[i]), v->sum_columns), var(fn, c[i]));
         berth_expr sum = berth_tfn_load(fn, acc, &at, 1);
         berth_expr in_strip = add(fn, row, var(fn, r[i])), in_row = add(fn, column, var(fn, c[i]));
-        berth_nest loops = {.loops = {v->kh,
-                                      v->kw,
-                                      {r[i], v->sum_rows, BERTH_LOOP_SERIAL},
+        berth_nest loops = {.loops = {{r[i], v->sum_rows, BERTH_LOOP_SERIAL},
                                       {c[i], v->sum_columns, BERTH_LOOP_SERIAL}},
-                            .count = 4};
+                            .count = 2};
         if (i) {
             berth_expr *map = new_map(fn);
             map[v->s.nest.loops[v->high].var] = add(fn, first, in_strip);
             map[v->s.nest.loops[v->wide].var] = in_row;
-            loops = (berth_nest){.loops = {loops.loops[2], loops.loops[3]}, .count = 2};
             loops.body = berth_plain__finish(&v->s, map, fn->vars.count, sum);
             if (v->s.vectors) one_loop(v, &loops);
             loops.loops[loops.count - 1].kind = berth_plain__inner(&v->s);
+            parts[i] = berth_nest_emit(fn, &loops);
         } else {
             berth_expr from = times(fn, in_strip, v->stride[0] * v->pitch);
             from = add(fn, from, times(fn, var(fn, v->kh.var), v->pitch));
@@ -207,13 +205,13 @@ static berth_stmt block(windows *v, berth_buf strip, berth_expr first, berth_exp
             from = add(fn, from, var(fn, v->kw.var));
             berth_expr x = berth_tfn_cast(fn, BERTH_DTYPE_I32, berth_tfn_load(fn, strip, &from, 1));
             x = add(fn, sum, berth_tfn_binary(fn, BERTH_BINARY_MUL, x, v->s.w));
-            loops.body = berth_tfn_store(fn, acc, &at, 1, x);
+            berth_nest depth = {.loops = {v->kh, v->kw}, .count = 2};
+            depth.body = berth_tfn_store(fn, acc, &at, 1, x);
+            parts[i] = berth_plain__sum_from_zero(fn, &loops, acc, at, &depth);
         }
-        parts[i] = berth_nest_emit(fn, &loops);
     }
-    berth_stmt items[] = {berth_tfn_alloc(fn, acc), berth_plain__clear(&v->s, acc, dims[0]),
-                          parts[0], parts[1]};
-    return berth_tfn_seq(fn, items, 4);
+    berth_stmt items[] = {berth_tfn_alloc(fn, acc), parts[0], parts[1]};
+    return berth_tfn_seq(fn, items, 3);
 }
 
 static berth_stmt build(windows *v) {
