@@ -239,13 +239,12 @@ static berth_status choose_layouts(berth_module *module, berth_func_id main,
     if (!options->no_slices)
         BERTH_TRY(berth_pass_slice_channels(module, main, options->target,
                                             options->slice_budget_bytes, out_slices));
-    if (plain && options->small_code) return BERTH_OK;
     berth_packing *packing = berth_packing_create(module, options->jobs, options->packed_store);
     *out_packing = packing;
     bool memory = options->objective && strcmp(options->objective, "memory") == 0;
     bool winograd = !options->no_winograd && !memory;  // direct convolutions need no points
     if (plain)
-        berth_pass_layout_plain(module, main, options->target, packing);
+        berth_pass_layout_plain(module, main, options->target, options->small_code, packing);
     else
         BERTH_TRY(berth_pass_layout_cpu(module, main, options->target, winograd, packing));
     return BERTH_OK;

@@ -114,14 +114,22 @@ static void take_zero_off(berth_layout_pass *p, berth_op_id id, const berth_tens
     berth_layout__subtract_zero(p, id, &zero, sum, sums, out.rank - 1);
 }
 
+// Whether one row is multiplied.
+static bool is_vector(const berth_layout_pass *p, berth_value_id value) {
+    const berth_type *x = type_of(p, value);
+    int64_t lines = berth_type_is_static(x) ? 1 : 2;
+    for (int i = 0; i + 1 < x->rank; ++i) lines *= x->dims[i];
+    return lines == 1;
+}
+
 // (k, n) as (n, k) for one row, else as (n/2, k, n%2).
 static void pack_integer_product(berth_layout_pass *p, berth_op_id id,
                                  const berth_tensor *weights) {
-    const berth_type *x = type_of(p, graph_of(p)->ops.data[id].inputs[0]);
-    if (weights->rank != 2 || weights->dtype != BERTH_DTYPE_I8 || !berth_type_is_static(x)) return;
-    int64_t lines = 1;
-    for (int i = 0; i + 1 < x->rank; ++i) lines *= x->dims[i];
-    if (lines == 1) {
+    berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
+    if (weights->rank != 2 || weights->dtype != BERTH_DTYPE_I8 ||
+        !berth_type_is_static(type_of(p, x)))
+        return;
+    if (is_vector(p, x)) {
         set_packed(p, id, weights, "ba");
         take_zero_off(p, id, weights);
     } else if (weights->dims[1] % 2 == 0)
@@ -214,6 +222,20 @@ static void pack_convolution(berth_layout_pass *p, berth_op_id id, const berth_t
     if (block > 1) pack(p, id, padded ? inside[weights->rank] : outside[weights->rank], block);
 }
 
+// In small code sums go on one after the other, without tiles: those of a vector's product (k, n) walk over both
+// operands in steps of one where the weights lie as (n, k).
+static void pack_for_small_code(berth_layout_pass *p, berth_op_id id) {
+    const berth_op *op = &graph_of(p)->ops.data[id];
+    if (op->kind != BERTH_OP_MATMUL && op->kind != BERTH_OP_GEMM) return;
+    if (berth_attrs_int(p->module, &op->attrs, "transA", 0) ||
+        berth_attrs_int(p->module, &op->attrs, "transB", 0))
+        return;
+    const berth_tensor *weights =
+        berth_graph_raw_constant_of(p->module, graph_of(p), op->inputs[1]);
+    if (!weights || weights->rank != 2 || type_of(p, op->inputs[1])->layout) return;
+    if (is_vector(p, op->inputs[0])) set_packed(p, id, weights, "ba");
+}
+
 static void pack_weights(berth_layout_pass *p, berth_op_id id) {
     const berth_op *op = &graph_of(p)->ops.data[id];
     bool conv = op->kind == BERTH_OP_CONV;
@@ -236,7 +258,7 @@ static void pack_weights(berth_layout_pass *p, berth_op_id id) {
 }
 
 void berth_pass_layout_plain(berth_module *module, berth_func_id main,
-                             const berth_multi_target *target, berth_packing *packing) {
+                             const berth_multi_target *target, bool small, berth_packing *packing) {
     berth_graph *graph = berth_graph_get(module, main);
     uint32_t count = graph->regions.data[0].ops.count;
     berth_op_id *ops = berth_arena_new_array(module->arena, berth_op_id, count + 1);
@@ -246,7 +268,8 @@ void berth_pass_layout_plain(berth_module *module, berth_func_id main,
     p.signed_bytes = berth_target_has_feature(device, "mve");
     p.scratch = berth_arena_create_child(module->arena);
     berth_graph_begin_edit(graph);
-    for (uint32_t i = 0; i < count; ++i) pack_weights(&p, ops[i]);
+    for (uint32_t i = 0; i < count; ++i)
+        small ? pack_for_small_code(&p, ops[i]) : pack_weights(&p, ops[i]);
     berth_graph_end_edit(graph_of(&p));
     join_all_addends(&p);
     berth_arena_destroy(p.scratch);

@@ -14,9 +14,9 @@ int64_t berth_plain_tile(berth_dtype dtype, int64_t count, bool rows);
 
 // Convolutions with as many weights for all their outputs, and products with transposed ones. The
 // values computed are the same. Where the target multiplies signed bytes (Helium), the zero points of what
-// convolutions read are those of signed bytes, and sums of weights are constants. Inside
-// berth_arena_try of the module's arena. O(operations + bytes of constants).
+// convolutions read are those of signed bytes, and sums of weights are constants. small: only products
+// of a vector. Inside berth_arena_try of the module's arena. O(operations + bytes of constants).
 void berth_pass_layout_plain(berth_module *module, berth_func_id main,
-                             const berth_multi_target *target, berth_packing *packing);
+                             const berth_multi_target *target, bool small, berth_packing *packing);
 
 #endif  // BERTH_COMPILER_PASSES_LAYOUT_PLAIN_H_

@@ -348,13 +348,26 @@ static berth_status make_tile(plain_sum *s) {
     return berth_schedule_register_tile(s->fn, &s->nest, tile_loops, 1, 0);
 }
 
-// Small code takes two elements of a sum in a turn, four of a long one: a few bytes, and up to a third of
-// the instructions less. Not where rows roll: each element asks anew where its row lies, which is more than a few bytes.
+// Iterations of a nest, `most` where there are more.
+static int64_t iterations(const berth_nest *nest, int64_t most) {
+    int64_t all = 1;
+    for (int i = 0; i < nest->count; ++i) {
+        if (nest->loops[i].extent > most / (all ? all : 1)) return most;
+        all *= nest->loops[i].extent;
+    }
+    return all;
+}
+
+// Small code takes two elements of a sum in a turn, four of a long one that has many products in all: a few
+// bytes, and up to a third of the instructions less. Not where rows roll: each element asks anew where its row lies, which is more than a few bytes.
 static void unroll_small(plain_sum *s) {
-    enum { long_sum = 64 };
+    enum { long_sum = 64, many_products = 4096 };
     berth_nest *loops = &s->reduction.loops;
     int last = loops->count - 1;
-    int64_t extent = loops->loops[last].extent, at_once = extent >= long_sum ? 4 : 2;
+    int64_t extent = loops->loops[last].extent;
+    int64_t results = iterations(&s->nest, many_products);
+    bool many = results * iterations(loops, many_products) >= many_products;
+    int64_t at_once = extent >= long_sum && many ? 4 : 2;
     while (extent % at_once) at_once /= 2;
     if (at_once < 2 || is_condition_of(s, loops->loops[last].var)) return;
     if (loops->count == BERTH_NEST_MAX_LOOPS) return;

@@ -322,6 +322,39 @@ Test(bare_sums, sums_that_are_read_once_have_no_place) {
     }
 }
 
+// In small code both operands of a vector's product are read in steps of one, four elements in a turn where there are
+// many products, else two.
+Test(bare_sums, small_code_reads_rows_of_weights_for_a_vector) {
+    static const char *const products[] = {"matmul(%x, %w)", "gemm(%x, %w, %b)"};
+    static const int columns[] = {80, 10};
+    for (int i = 0; i < 4; ++i) {
+        sources s = {.small = true};
+        int64_t seed = 6;
+        char folder[64], type[32];
+        int n = columns[i % 2];
+        make_folder(folder);
+        assert_ok(berth_arena_create(berth_allocator_system(), &s.arena));
+        berth_strbuf text = berth_strbuf_make(s.arena);
+        berth_strbuf_add(&text, "module \"m\"\ngraph @main(%x: f32[1,64]) {\n");
+        snprintf(type, sizeof(type), "f32[64,%d]", n);
+        sources_add_constant(&text, "w", type, 64 * n, &seed);
+        snprintf(type, sizeof(type), "f32[%d]", n);
+        sources_add_constant(&text, "b", type, n, &seed);
+        berth_strbuf_addf(&text, "  %%y = %s\n  return %%y\n}\n", products[i / 2]);
+        s.text = berth_strbuf_text(&text);
+        const berth_program *program = NULL;
+        const berth_memory_report *memory = NULL;
+        assert_ok(sources_compile(&s, BARE_CORTEX_M4, &program, &memory));
+        sources_print(&s, program, memory, folder);
+        const char *function = strstr(sources_code(&s), "static void u");
+        const char *next = n == 80 ? "* 64 + i1 * 4 + 3)]" : "* 64 + i1 * 2 + 1)]";
+        cr_expect(function && strstr(function, next), "%s: no [%s", products[i / 2], next);
+        sources_run_natively(&s, folder);
+        remove_tree(folder);
+        berth_arena_destroy(s.arena);
+    }
+}
+
 // The same of bytes: nothing is kept between input and output.
 Test(bare_sums, integers_that_are_read_once_have_no_place) {
     berth_arena *arena = NULL;
