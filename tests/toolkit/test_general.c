@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "compiler/toolchain/toolchain.h"
@@ -410,6 +411,37 @@ Test(vm_general, a_later_session_takes_the_program) {
     berth_vm_session *session = open_file(c.path, rows_model, &c.compile, c.general);
     for (int64_t rows = 12; rows <= 48; rows += 6) expect_right(session, rows);
     expect_served(report_of(session), 7);
+    berth_vm_session_close(session);
+    close_case(&c);
+}
+
+static int processes_started;
+
+static void count_process(void) {
+    processes_started++;
+}
+
+// The machine is asked by a process of its own, once. A session that has its program asks when it is opened, so that no run
+// waits for that. Another process makes the program, as this one would know the machine from then on.
+Test(vm_general, no_run_of_a_kept_program_starts_a_process) {
+    static const int64_t rows[] = {12, 18, 30};
+    kept_case c;
+    float got[most_numbers];
+    int ended = 0;
+    open_case(&c);
+    const pid_t maker = fork();
+    if (maker == 0) {
+        run_all(&c, rows_model, rows, 3);
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(maker, &ended, 0), maker);
+    cr_assert_eq(ended, 0);
+    cr_assert_eq(pthread_atfork(count_process, NULL, NULL), 0);
+    berth_vm_session *session = open_file(c.path, rows_model, &c.compile, BERTH_GENERAL_TAKEN);
+    processes_started = 0;
+    run_rows(session, 24, got);
+    cr_expect_eq(processes_started, 0);
+    expect_served(report_of(session), 1);
     berth_vm_session_close(session);
     close_case(&c);
 }
