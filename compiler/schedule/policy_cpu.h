@@ -109,9 +109,13 @@ berth_stmt berth_cpu__scattered_rows(berth_tfn *fn, const berth_nest *nest,
 // The same of nests that read what they write (sums of scattered rows).
 berth_stmt berth_cpu__dependent_rows(berth_tfn *fn, const berth_nest *nest);
 // Elementwise nests that read along another loop than they write: blocks transposed in registers;
-// 0 when the nest is none, or the target has no instructions for it. policy_cpu_transpose.c
+// 0 when the nest is none, or the target has no instructions for it. policy_cpu_last_block.c
 berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
                                        const berth_cpu_facts *facts);
+// The same inside `around`, which may have no loops; blocks that a loop leaves in part are not taken apart.
+// policy_cpu_transpose.c
+berth_stmt berth_cpu__transposed(berth_tfn *fn, const berth_nest *nest, const berth_nest *around,
+                                 const berth_cpu_facts *facts);
 // Straight-line bodies over small tables (Winograd transforms): lanes along the last loop; 0 when
 // the nest is none. policy_cpu.c
 berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts);

@@ -15,6 +15,7 @@
 #include "compiler/lower/tfn_simplify.h"
 #include "compiler/schedule/policy_cpu.h"
 #include "compiler/schedule/tensorize.h"
+#include "ir/layout.h"
 
 enum { most_lanes = 16, most_rounds = 4, line_bytes = 64, most_width_bytes = 256 };
 
@@ -22,13 +23,16 @@ typedef struct transposition {
     berth_tfn *fn;
     const berth_cpu_facts *facts;
     berth_nest nest;
+    const berth_nest *around;
     int along;            // loop of neighbouring results
     int across;           // loop of neighbouring operands
     berth_expr load;      // what is transposed
     berth_buf block;      // stands for it in `store`
     berth_dtype dtype;    // of the result
     int64_t least_lanes;  // of a block
-    bool moves;           // elements are not computed; else they are f32
+    int64_t
+        readable;  // along `across` from its first operand on, padding included; 0 = no more than the loop
+    bool moves;    // elements are not computed; else they are f32
     bool guarded;  // the value is a choice between it and something else, by a condition on indices
     bool failed;
 } transposition;
@@ -55,6 +59,12 @@ static bool list_loads(const berth_tfn *fn, berth_expr id, expr_list *out) {
         if (berth_tfn_expr_equal(fn, out->data[i], id)) return true;
     berth_vec_push(fn->module->arena, out, id);
     return true;
+}
+
+static berth_ranges ranges_of(const transposition *t, const berth_nest *nest) {
+    berth_ranges ranges = berth_ranges_collect(t->fn);
+    ranges = berth_ranges_with(t->fn, &ranges, t->around);
+    return berth_ranges_with(t->fn, &ranges, nest);
 }
 
 static int64_t load_stride(berth_tfn *fn, const berth_ranges *ranges, berth_expr load,
@@ -162,10 +172,35 @@ static bool find_guard(transposition *t) {
            others.count == 0;
 }
 
+// Operands along `across` from its first on that lie in the same block of a layout, beyond the loop's end, too
+// (channels that do not fill their last block: what follows them is memory). 0: not so.
+static int64_t readable_across(transposition *t) {
+    berth_tfn *fn = t->fn;
+    const berth_expr_node load = fn->exprs.data[t->load];
+    const berth_buf_info info = fn->bufs.data[load.load.buf];
+    berth_layout layout;
+    berth_status status =
+        berth_layout_parse(berth_module_str(fn->module, info.layout), info.rank, &layout);
+    if (status || layout.block_count != 1) {
+        berth_status_ignore(status);
+        return 0;
+    }
+    int64_t block = layout.block_size[0], first = 0;
+    berth_expr at = berth_tfn_load_indices(fn, t->load)[layout.block_dim[0]];
+    berth_ranges ranges = ranges_of(t, &t->nest);
+    berth_linear form = berth_linear_of(fn, &ranges, at);
+    bool linear = false;
+    if (form.count != 1 ||
+        berth_linear_stride(fn, &form, t->nest.loops[t->across].var, &linear) != 1)
+        return 0;
+    first = form.constant % block;
+    return linear && first >= 0 && first + t->nest.loops[t->across].extent <= block ? block - first
+                                                                                    : 0;
+}
+
 static bool find_loops(transposition *t) {
     berth_tfn *fn = t->fn;
-    berth_ranges ranges = berth_ranges_collect(fn);
-    ranges = berth_ranges_with(fn, &ranges, &t->nest);
+    berth_ranges ranges = ranges_of(t, &t->nest);
     split_blocks(fn, &t->nest, &ranges);
     fuse_loops(fn, &t->nest, &ranges);
     const berth_stmt_node store = fn->stmts.data[t->nest.body];
@@ -211,9 +246,10 @@ static berth_expr replace_block(berth_tfn *fn, berth_expr load, void *user) {
     return berth_tfn_load(fn, t->block, NULL, 0);
 }
 
-// A block of `lanes` x `lanes`: `along` and `across` count it from 0.
+// A block of `lanes` x `lanes`, of which `columns` are stored: `along` and `across` count it from 0.
 static berth_stmt block_of_registers(transposition *t, berth_expr load, berth_stmt store,
-                                     berth_var along, berth_var across, uint16_t lanes) {
+                                     berth_var along, berth_var across, uint16_t lanes,
+                                     int64_t columns) {
     berth_tfn *fn = t->fn;
     berth_stmt items[most_lanes * (2 + most_rounds)];
     berth_expr rows[most_lanes];
@@ -236,7 +272,7 @@ static berth_stmt block_of_registers(transposition *t, berth_expr load, berth_st
         }
         memcpy(rows, next, sizeof(rows));
     }
-    for (int i = 0; i < lanes; ++i) {
+    for (int i = 0; i < columns; ++i) {
         berth_stmt column = berth_replace_var_stmt(fn, store, across, berth_tfn_index(fn, i));
         items[n] = berth_vectorize_store(fn, column, along, lanes, t->block, rows[i]);
         if (!items[n++]) return 0;
@@ -252,9 +288,11 @@ static berth_stmt plain_loops(transposition *t, berth_nest part) {
 
 static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes);
 
-// Whole blocks: [along, across] with extents that `lanes` divides.
+// Whole blocks: [along, across] with extents that `lanes` divides, or an extent across that is less and whose
+// block can be read.
 static berth_stmt whole_blocks(transposition *t, berth_nest part, int64_t lanes) {
     berth_tfn *fn = t->fn;
+    int64_t columns = part.loops[1].extent < lanes ? part.loops[1].extent : lanes;
     berth_status status = BERTH_OK;
     int inner = 0;
     if (part.loops[1].extent > lanes) {
@@ -294,8 +332,7 @@ static berth_stmt whole_blocks(transposition *t, berth_nest part, int64_t lanes)
     if (inner) outer.loops[outer.count++] = part.loops[along + 1];
     for (int i = 0; i < outer.count; ++i) outer.loops[i].kind = BERTH_LOOP_SERIAL;
     // The load of this part is the one that moves by one along `across` only.
-    berth_ranges ranges = berth_ranges_collect(fn);
-    ranges = berth_ranges_with(fn, &ranges, &part);
+    berth_ranges ranges = ranges_of(t, &part);
     transposition here = *t;
     here.load = 0;
     for (uint32_t i = 0; i < loads.count; ++i) {
@@ -308,8 +345,8 @@ static berth_stmt whole_blocks(transposition *t, berth_nest part, int64_t lanes)
     memcpy(indices, berth_tfn_store_indices(fn, store), node.index_count * sizeof(berth_expr));
     berth_expr value = berth_replace_loads(fn, node.value, replace_block, &here);
     berth_stmt with_block = berth_tfn_store(fn, node.buf, indices, node.index_count, value);
-    outer.body =
-        block_of_registers(&here, here.load, with_block, moved[0], moved[1], (uint16_t)lanes);
+    outer.body = block_of_registers(&here, here.load, with_block, moved[0], moved[1],
+                                    (uint16_t)lanes, columns);
     return outer.body && outer.count ? berth_nest_emit(fn, &outer) : outer.body;
 }
 
@@ -324,8 +361,9 @@ static berth_stmt rest_of_blocks(transposition *t, berth_nest part, int64_t lane
 // [along, across] in blocks of `lanes`, what is left in smaller ones, and at last one by one.
 static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
     berth_tfn *fn = t->fn;
+    int64_t across = part.loops[1].extent > t->readable ? part.loops[1].extent : t->readable;
     while (lanes >= t->least_lanes &&
-           (part.loops[0].extent < lanes || part.loops[1].extent < lanes || !has_blocks(t, lanes)))
+           (part.loops[0].extent < lanes || across < lanes || !has_blocks(t, lanes)))
         lanes /= 2;
     if (lanes < t->least_lanes) return plain_loops(t, part);
     berth_nest below = {0};
@@ -334,18 +372,20 @@ static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
     int64_t whole[2] = {part.loops[0].extent / lanes * lanes, part.loops[1].extent / lanes * lanes};
     if (whole[0] < part.loops[0].extent)
         status = berth_schedule_peel(fn, &part, 0, whole[0], &below);
-    if (!status && whole[1] < part.loops[1].extent)
+    if (!status && whole[1] > 0 && whole[1] < part.loops[1].extent)
         status = berth_schedule_peel(fn, &part, 1, whole[1], &beside);
     berth_stmt items[3];
     uint32_t n = 0;
     if (!status) items[n++] = whole_blocks(t, part, lanes);
-    if (status || !items[0]) {
+    bool readable = t->readable >= whole[1] + lanes;  // beside the whole blocks
+    if (!status && beside.count)
+        items[n++] = readable ? whole_blocks(t, beside, lanes) : rest_of_blocks(t, beside, lanes);
+    if (status || !items[0] || !items[n - 1]) {
         berth_decisions_refuse(fn, status);
         t->failed = true;
         return 0;
     }
     if (below.count) items[n++] = rest_of_blocks(t, below, lanes);
-    if (beside.count) items[n++] = rest_of_blocks(t, beside, lanes);
     return n == 1 ? items[0] : berth_tfn_seq(fn, items, n);
 }
 
@@ -359,6 +399,11 @@ static int64_t group_width(const transposition *t, const berth_nest *pair) {
            2 * width_bytes * pair->loops[0].extent <= t->facts->l1_bytes / 2)
         width_bytes *= 2;
     return width_bytes / size_bytes;
+}
+
+// Loops around the block: in parallel where nothing else is around them.
+static berth_loop_kind outer_kind(const transposition *t) {
+    return t->around->count ? BERTH_LOOP_SERIAL : BERTH_LOOP_PARALLEL;
 }
 
 // Groups of neighbouring operands in parallel; the last group may be a shorter one.
@@ -384,8 +429,7 @@ static berth_stmt groups(transposition *t, berth_nest pair, int64_t lanes, berth
     }
     berth_stmt whole = blocks(t, pair, lanes);
     if (t->failed) return 0;
-    outer->loops[outer->count++] =
-        (berth_nest_loop){group, full + (rest.count > 0), BERTH_LOOP_PARALLEL};
+    outer->loops[outer->count++] = (berth_nest_loop){group, full + (rest.count > 0), outer_kind(t)};
     if (!rest.count) return whole;
     berth_stmt last = blocks(t, rest, lanes);
     if (t->failed) return 0;
@@ -440,8 +484,7 @@ static berth_stmt guarded_middle(transposition *t, berth_nest part, int64_t lane
 // A row with a border, in three parts.
 static berth_stmt guarded_blocks(transposition *t, berth_nest pair, int64_t lanes) {
     berth_tfn *fn = t->fn;
-    berth_ranges ranges = berth_ranges_collect(fn);
-    ranges = berth_ranges_with(fn, &ranges, &t->nest);
+    berth_ranges ranges = ranges_of(t, &t->nest);
     int64_t low = 0;
     int64_t high = pair.loops[1].extent - 1;
     berth_cpu__narrow(fn, &ranges, fn->stmts.data[pair.body].value, pair.loops[1].var, &low, &high);
@@ -466,11 +509,9 @@ static berth_stmt guarded_blocks(transposition *t, berth_nest pair, int64_t lane
     return n == 1 ? items[0] : berth_tfn_seq(fn, items, n);
 }
 
-berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
-                                       const berth_cpu_facts *facts) {
+berth_stmt berth_cpu__transposed(berth_tfn *fn, const berth_nest *nest, const berth_nest *around,
+                                 const berth_cpu_facts *facts) {
     const berth_stmt_node store = fn->stmts.data[nest->body];
-    if (store.kind != BERTH_STMT_STORE || nest->count < 2 || !serves(facts, BERTH_CPU_LEAST_LANES))
-        return 0;
     berth_dtype dtype = fn->bufs.data[store.buf].dtype;
     bool moves = dtype != BERTH_DTYPE_F32;
     const berth_expr_node value = fn->exprs.data[store.value];
@@ -481,14 +522,16 @@ berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
     transposition t = {.fn = fn,
                        .facts = facts,
                        .nest = *nest,
+                       .around = around,
                        .dtype = dtype,
                        .moves = moves,
                        .least_lanes = berth_dtype_size_bytes(dtype) > sizeof(float)
                                           ? BERTH_CPU_LEAST_LANES / 2
                                           : BERTH_CPU_LEAST_LANES};
-    if (!find_loops(&t) || (choice && !t.guarded) || t.nest.loops[t.along].extent < t.least_lanes ||
-        t.nest.loops[t.across].extent < t.least_lanes)
+    if (!find_loops(&t) || (choice && !t.guarded) || t.nest.loops[t.along].extent < t.least_lanes)
         return 0;
+    if (!moves && !t.guarded) t.readable = readable_across(&t);
+    if (t.nest.loops[t.across].extent < (t.readable ? 2 : t.least_lanes)) return 0;
     if (!moves)
         t.block = berth_tfn_buffer(fn, "block", BERTH_DTYPE_F32, 0, NULL, BERTH_SCOPE_REGISTER);
     berth_nest outer = {0};
@@ -499,7 +542,7 @@ berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
     for (int i = 0; i < t.nest.count; ++i) {
         if (i == t.along || i == t.across) continue;
         outer.loops[outer.count] = t.nest.loops[i];
-        outer.loops[outer.count++].kind = BERTH_LOOP_PARALLEL;
+        outer.loops[outer.count++].kind = outer_kind(&t);
     }
     int64_t lanes = moves ? most_lanes : facts->lanes;
     outer.body = t.guarded ? guarded_blocks(&t, pair, lanes) : groups(&t, pair, lanes, &outer);

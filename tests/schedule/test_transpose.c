@@ -58,6 +58,23 @@ static const form forms[] = {
      {2, 16, 4, 23},
      "aBcd16b",
      true},
+    // and of which the last block has not all channels
+    {"%x: f32[D0,28,D2,D3] in",
+     "select(%j < 28, %x[%i, %j, %k, %l], 0.0)",
+     {1, 28, 5, 9},
+     "aBcd16b",
+     true},
+    {"%x: f32[D0,37,3,20] in",
+     "select(%j < 37, select(%k + -1 >= 0 && %k + -1 < 3 && %l + -2 >= 0 && %l + -2 < 20, "
+     "%x[%i, %j, %k + -1, %l + -2], 0.0), 0.0)",
+     {2, 37, 4, 23},
+     "aBcd16b",
+     true},
+    {"%x: f32[D0,13,D2,D3] in",
+     "select(%j < 13, %x[%i, %j, %k, %l], 0.0)",
+     {2, 13, 3, 8},
+     "aBcd8b",
+     true},
     // every element twice, and what is no such copy
     {"%x: f32[D0,D1,D2,20] in", "%x[%i, %j, %k, %l / 2]", {2, 3, 5, 40}, "", true},
     {"%x: f32[D0,D1,4,39] in", "%x[%i, %j, %k / 2, %l / 2]", {1, 3, 8, 78}, "", true},
@@ -67,6 +84,12 @@ static const form forms[] = {
     // out of blocks of channels
     {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "%x[%i, %j, %k, %l]", {1, 32, 5, 9}, "", true},
     {"%x: f32[D0,D1,D2,D3]{aBcd8b} in", "%x[%i, %j, %k, %l]", {2, 24, 3, 11}, "", true},
+    // of which the last one is not full, also by far; a last channel alone; no whole block
+    {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "%x[%i, %j, %k, %l]", {1, 28, 5, 9}, "", true},
+    {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "%x[%i, %j, %k, %l]", {3, 45, 7, 9}, "", true},
+    {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "max(%x[%i, %j, %k, %l], 0.0)", {2, 33, 4, 8}, "", true},
+    {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "%x[%i, %j, %k, %l]", {2, 3, 4, 8}, "", true},
+    {"%x: f32[D0,D1,D2,D3]{aBcd8b} in", "%x[%i, %j, %k, %l]", {2, 21, 3, 11}, "", true},
 };
 
 enum { form_count = sizeof(forms) / sizeof(forms[0]) };
@@ -91,7 +114,8 @@ static bench_case build(const form *f) {
     add(text, sizeof(text), ", %y: f32[D0,D1,D2,D3]", f);
     if (blocked) snprintf(text + strlen(text), 64, "{%s}", f->layout);
     char channels[64] = "%j in D1";
-    if (blocked) snprintf(channels, sizeof(channels), "%%jo in %ld", f->extents[1] / block);
+    if (blocked)
+        snprintf(channels, sizeof(channels), "%%jo in %ld", (f->extents[1] + block - 1) / block);
     add(text, sizeof(text), " out) {\n  parallel %i in D0 { parallel ", f);
     add(text, sizeof(text), channels, f);
     add(text, sizeof(text), " { parallel %k in D2 { parallel %l in D3 {\n", f);
