@@ -171,6 +171,7 @@ static berth_stmt innermost(void *user, berth_stmt id, const berth_nest *loops) 
 // A parallel loop of stores has at most a chunk of them: it stays in one piece.
 berth_stmt berth_cpu__ask_once(berth_tfn *fn, berth_stmt nest) {
     asker p = {.fn = fn};
-    berth_cpu__innermost walk = {.fn = fn, .rewrite = innermost, .user = &p, .with_parallel = true};
+    berth_cpu__innermost walk = {
+        .fn = fn, .rewrite = innermost, .user = &p, .with_parallel = true, .any_extent = true};
     return berth_cpu__each_innermost(&walk, nest);
 }

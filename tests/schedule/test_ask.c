@@ -110,3 +110,21 @@ Test(ask, a_load_that_is_made_once_is_made_nowhere_else) {
     cr_expect_null(strstr(first + 1, "%w[0]"), "%s", text.data);
     support_case_destroy(&c);
 }
+
+// 20,011 elements are no whole number of chunks: the last one is shorter, so that the loop's extent is an expression.
+Test(ask, chunks_of_which_the_last_is_shorter) {
+    bench_case c = support_case_parse(
+        "module \"m\"\n"
+        "tensor @f(%e: f32[1] in, %m: u8[20011] in, %w: f32[1] in, %y: f32[20011] out) {\n"
+        "  parallel %i in 20011 { %y[%i] = select(%m[%i] != 0, %w[0], %e[0]) }\n}\n");
+    const berth_target *target = support_target(c.arena, "cpu");
+    support_fill(&c, 5);
+    for (int i = 0; i < 20011; ++i) ((uint8_t *)c.buffers[1])[i] &= 1;
+    cr_assert_null(support_interpret(&c));
+    const float *plain = c.buffers[3];
+    cr_assert_null(berth_schedule_apply(c.fn, target));
+    cr_expect_eq(count_kind(c.fn, c.fn->body, BERTH_STMT_LET), 2);
+    cr_assert_null(support_run_compiled(&c, target, true));
+    cr_expect_eq(support_difference(c.buffers[3], plain, c.element_counts[3]), 0);
+    support_case_destroy(&c);
+}
