@@ -113,17 +113,80 @@ static berth_stmt in_lanes(berth_tfn *fn, berth_nest nest, int64_t lanes) {
     return items[1] ? berth_tfn_seq(fn, items, 2) : 0;
 }
 
+static lines lines_of(berth_tfn *fn, const berth_nest *nest, const berth_ranges *ranges,
+                      const berth_cpu_facts *facts) {
+    const berth_nest_loop *last = &nest->loops[nest->count - 1];
+    return (lines){
+        .fn = fn, .facts = facts, .ranges = ranges, .var = last->var, .high = last->extent - 1};
+}
+
+// Loops inside others: in order.
+static berth_stmt in_order(berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node node = fn->stmts.data[id];
+    if (node.kind == BERTH_STMT_FOR && node.loop_kind == BERTH_LOOP_PARALLEL)
+        return berth_tfn_for(fn, node.var, node.value, BERTH_LOOP_SERIAL, in_order(fn, node.body));
+    if (node.kind != BERTH_STMT_SEQ) return id;
+    berth_stmt *items = berth_arena_new_array(fn->module->arena, berth_stmt, node.count + 1);
+    for (uint32_t i = 0; i < node.count; ++i)
+        items[i] = in_order(fn, fn->lists.data[node.first + i]);
+    return berth_tfn_seq(fn, items, node.count);
+}
+
+// Lanes that lie in blocks (channels) of which the last one of an outer loop alone has some that are not there: all
+// other blocks ask nothing. 0: there is no such loop.
+//
+//   for g in n: for lane in 16  ->  for g in n: if (g < n - 1) 16 lanes else those that are there
+static berth_stmt last_block_apart(berth_tfn *fn, const berth_nest *nest,
+                                   const berth_cpu_facts *facts) {
+    berth_ranges collected = berth_ranges_collect(fn);
+    int64_t lanes = nest->loops[nest->count - 1].extent;
+    for (int at = 0; at + 1 < nest->count; ++at) {
+        berth_nest fewer = *nest;
+        if (--fewer.loops[at].extent < 1) continue;
+        berth_ranges ranges = berth_ranges_with(fn, &collected, &fewer);
+        lines l = lines_of(fn, nest, &ranges, facts);
+        if (!suits(&l, nest->body) || l.low > 0 || l.high + 1 < lanes) continue;
+        berth_nest whole = *nest, last = {0}, around = {0}, parts[2];
+        memset(parts, 0, sizeof(parts));
+        berth_status status = berth_schedule_peel(fn, &whole, at, fewer.loops[at].extent, &last);
+        if (status) {
+            berth_decisions_refuse(fn, status);
+            return 0;
+        }
+        ranges = berth_ranges_with(fn, &collected, &whole);
+        parts[0].body = decided(fn, whole.body, &ranges);
+        parts[1].body = last.body;
+        for (int i = 0; i <= at; ++i) around.loops[around.count++] = nest->loops[i];
+        for (int i = at; i < nest->count; ++i) {
+            if (i > at) parts[0].loops[parts[0].count++] = whole.loops[i];
+            parts[1].loops[parts[1].count++] = last.loops[i];
+        }
+        berth_stmt made[2];
+        for (int i = 0; i < 2; ++i) {
+            made[i] = berth_cpu__lines(fn, &parts[i], facts);
+            if (!made[i] && i == 0) return 0;
+            made[i] = in_order(fn, made[i] ? made[i] : emit_parallel(fn, parts[i]));
+        }
+        berth_expr group = berth_tfn_var_ref(fn, nest->loops[at].var);
+        berth_expr is_whole = berth_tfn_binary(fn, BERTH_BINARY_LT, group,
+                                               berth_tfn_index(fn, fewer.loops[at].extent));
+        around.body = berth_tfn_if(fn, is_whole, made[0], made[1]);
+        return emit_parallel(fn, around);
+    }
+    return 0;
+}
+
 berth_stmt berth_cpu__lines(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts) {
     berth_ranges collected = berth_ranges_collect(fn);
     berth_ranges ranges = berth_ranges_with(fn, &collected, nest);
     int last = nest->count - 1;
     if (nest->count == 0 || facts->any_size || !berth_nest_is_independent(fn, nest)) return 0;
-    lines l = {.fn = fn,
-               .facts = facts,
-               .ranges = &ranges,
-               .var = nest->loops[last].var,
-               .high = nest->loops[last].extent - 1};
+    lines l = lines_of(fn, nest, &ranges, facts);
     if (!suits(&l, nest->body) || !l.has_loops) return 0;
+    if (l.high + 1 < nest->loops[last].extent) {
+        berth_stmt apart = last_block_apart(fn, nest, facts);
+        if (apart) return apart;
+    }
     if (l.high - l.low + 1 < least_lanes) return 0;
     berth_nest before = {0};
     berth_nest inside = {0};

@@ -169,3 +169,23 @@ Test(lines, choices_by_numbers) {
     cr_expect_gt(quotients("is_inf(%sum[])"), 0);
     cr_expect_eq(quotients("%n[%j] > 3:i32"), 0);
 }
+
+// 35 channels in blocks of 16: the last block alone asks which of them are there, so that the other two are whole
+// vectors. A block is summed twice, so that it is no tile of registers.
+Test(lines, blocks_of_which_the_last_is_not_full) {
+    static const char text[] =
+        "module \"m\"\n"
+        "tensor @f(%x: f32[5,4,35] in, %y: f32[4,48] out) {\n"
+        "  parallel %g in 3 { parallel %j in 4 { parallel %c in 16 {\n"
+        "    register %sum: f32[]\n"
+        "    %sum[] = 0:f32\n"
+        "    private %line: f32[5]\n"
+        "    for %i in 5 {\n"
+        "      %line[%i] = exp(select(%g * 16 + %c < 35, %x[%i, %j, %g * 16 + %c], 0.0))\n"
+        "      %sum[] = %sum[] + %line[%i]\n"
+        "    }\n"
+        "    for %k in 5 { %sum[] = %sum[] + %line[%k] / 3.0 }\n"
+        "    %y[%j, %g * 16 + %c] = %sum[]\n"
+        "  } } }\n}\n";
+    cr_expect_gt(check(text, 4 * 48, "cpu -vector_bits=256"), 0);
+}
