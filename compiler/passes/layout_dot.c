@@ -29,6 +29,7 @@ typedef struct dot {
     berth_intrinsic intrinsic;
     int64_t lanes;  // outputs of an instruction
     int64_t depth;
+    int64_t missing;   // of a product: terms of 0 behind those that there are
     int64_t channels;  // of the input, with those that pad it
     int64_t block;     // of the input; all channels where they fill no block
     bool last;         // channels are the input's last dimension in memory
@@ -90,12 +91,24 @@ bool berth_layout__choose_dot(const berth_layout_pass *p, berth_op_id id, berth_
     return false;
 }
 
+int64_t berth_layout__missing_terms(const berth_layout_pass *p, berth_op_id id,
+                                    const berth_layout_dot *form, const berth_type *x) {
+    enum { unit_rows = 16, unit_terms = 64 };
+    int64_t terms = x->dims[x->rank - 1], whole = form->depth;
+    bool unit = form->intrinsic == BERTH_INTRINSIC_DOT_U8I8_X16 && x->rank > 1 &&
+                x->dims[x->rank - 2] >= unit_rows && 2 * terms >= unit_terms &&
+                berth_intrinsic_serves(BERTH_INTRINSIC_TILE_U8I8, berth_layout__target(p, id));
+    if (unit) whole = unit_terms;
+    return whole ? (whole - terms % whole) % whole : 0;
+}
+
 static bool choose_intrinsic(const berth_layout_pass *p, berth_op_id id, int64_t outputs, dot *d) {
     berth_layout_dot chosen;
     bool found = berth_layout__choose_dot(p, id, d->x.dtype, outputs, &chosen);
     d->intrinsic = chosen.intrinsic;
     d->lanes = chosen.lanes;
     d->depth = chosen.depth;
+    if (found) d->missing = berth_layout__missing_terms(p, id, &chosen, &d->x);
     return found;
 }
 
@@ -353,19 +366,13 @@ typedef struct columns {
     int64_t rest;
 } columns;
 
-// Of weights to whole dot products, where there are such: they are 0.
-static int64_t missing_rows(const dot *d) {
-    if (d->depth == 0) return 0;
-    return (d->depth - d->w->dims[0] % d->depth) % d->depth;
-}
-
 // w - zero per column, or, for u8 with one zero point, w - 128.
 static bool shift_columns(berth_layout_pass *p, const dot *d, columns *out) {
     int64_t count = d->w->dims[1];
     int64_t zeros = d->w_zero ? berth_tensor_element_count(d->w_zero) : 0;
     if (zeros > 1 && (d->w_zero->rank != 1 || zeros != count)) return false;
     bool may_rest = d->w->dtype == BERTH_DTYPE_U8 && zeros <= 1;
-    int64_t dims[2] = {d->w->dims[0] + missing_rows(d), count};
+    int64_t dims[2] = {d->w->dims[0] + d->missing, count};
     *out = (columns){.sums = berth_arena_new_array(p->scratch, int64_t, count)};
     out->weights = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, 2, dims);
     for (int64_t i = 0; i < d->w->dims[0] * count; ++i) {
@@ -398,15 +405,14 @@ berth_value_id berth_layout__sums_of_rows(berth_layout_pass *p, berth_op_id id, 
     return berth_layout__insert(p, id, BERTH_OP_REDUCE_SUM, values, 2, wanted, id);
 }
 
-// The rows of the product's first operand with `more` elements, which meet weights of 0.
-static berth_value_id longer_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x,
-                                  int64_t more) {
+berth_value_id berth_layout__lengthened(berth_layout_pass *p, berth_op_id id, berth_value_id x,
+                                        int axis, int64_t more) {
     if (more == 0) return x;
     berth_type type = *type_of(p, x);
     int64_t count = 2 * type.rank;
     berth_tensor amounts = berth_tensor_create(p->module->arena, BERTH_DTYPE_I64, 1, &count);
-    berth_tensor_set_i64(&amounts, count - 1, more);
-    type.dims[type.rank - 1] += more;
+    berth_tensor_set_i64(&amounts, type.rank + axis, more);
+    type.dims[axis] += more;
     berth_value_id inputs[2] = {x, berth_layout__constant(p, id, &amounts)};
     berth_type_id wanted = berth_type_tensor(p->module, type.dtype, type.rank, type.dims);
     return berth_layout__insert(p, id, BERTH_OP_PAD, inputs, 2, wanted, id);
@@ -426,7 +432,9 @@ static berth_value_id rest_of_rows(berth_layout_pass *p, berth_op_id id, berth_v
 // matmul_integer(a, w) of the given weights, less what zero points and `w.rest` have added.
 static void become_product(berth_layout_pass *p, berth_op_id id, const dot *d, const columns *w,
                            berth_value_id weights) {
-    berth_value_id inputs[2] = {longer_rows(p, id, d->op.inputs[0], missing_rows(d)), weights};
+    berth_value_id x = d->op.inputs[0];  // whose more elements meet weights of 0
+    berth_value_id inputs[2] = {
+        berth_layout__lengthened(p, id, x, type_of(p, x)->rank - 1, d->missing), weights};
     if (d->x_zero.value == BERTH_NONE && w->rest == 0) {
         berth_op *self = &graph_of(p)->ops.data[id];
         self->inputs[0] = inputs[0];
@@ -438,7 +446,7 @@ static void become_product(berth_layout_pass *p, berth_op_id id, const dot *d, c
     berth_type_id type = berth_type_tensor(p->module, BERTH_DTYPE_I32, out.rank, out.dims);
     berth_value_id sum = berth_layout__insert(p, id, BERTH_OP_MATMUL_INTEGER, inputs, 2, type, id);
     if (w->rest != 0) {
-        berth_value_id both[2] = {sum, rest_of_rows(p, id, d->op.inputs[0], w->rest)};
+        berth_value_id both[2] = {sum, rest_of_rows(p, id, x, w->rest)};
         if (d->x_zero.value == BERTH_NONE) {
             become_sum(p, id, both[0], both[1]);
             return;

@@ -7,6 +7,7 @@
 //
 // where columns and rows are sums of columns of the weights and of rows of the activations; those of
 // columns are a product with a row of ones.
+// Where the depth is no whole number of dot products, or of terms of a matrix unit's tile, both operands have zeros behind it.
 // Weights that are not constant are brought into panels [columns / lanes][depth / d][lanes][d] when
 // the program runs: one pass over them, which pays from a few rows of activations on.
 #include <stdio.h>
@@ -27,6 +28,7 @@ typedef struct fed {
     berth_layout_zero x_zero;
     berth_value_id w_zero;  // BERTH_NONE = 0
     berth_layout_dot dot;
+    int64_t more;               // terms of 0 behind those that there are
     const berth_tensor *known;  // the weights, where they are constant
     berth_value_id packed;
 } fed;
@@ -89,8 +91,11 @@ static bool has_form(fed *f, const berth_op *op) {
     int64_t wanted = count >= 2 * WIDE || count % WIDE == 0 ? WIDE : BERTH_LAYOUT_BLOCK;
     if (count < BERTH_LAYOUT_BLOCK || (!f->known && count_rows(f) < LEAST_ROWS)) return false;
     int64_t depth = f->w.dims[f->w.rank - 2];
-    return berth_layout__choose_dot(f->p, f->id, f->x.dtype, wanted, &f->dot) && depth > 0 &&
-           depth <= MOST_DEPTH && depth % f->dot.depth == 0;
+    if (depth <= 0 || depth > MOST_DEPTH ||
+        !berth_layout__choose_dot(f->p, f->id, f->x.dtype, wanted, &f->dot))
+        return false;
+    f->more = berth_layout__missing_terms(f->p, f->id, &f->dot, &f->x);
+    return true;
 }
 
 // "BA16b4a"; of several matrices "abDC16d4c".
@@ -108,10 +113,15 @@ static int64_t shift_of(const fed *f) {
 
 // Constant weights in panels: nothing is left to do when the program runs.
 static berth_value_id pack_constant(const fed *f, const char *tag) {
+    int64_t dims[BERTH_MAX_RANK], columns = f->w.dims[f->w.rank - 1];
+    memcpy(dims, f->w.dims, sizeof(dims));
+    int64_t matrix = dims[f->w.rank - 2] * columns;
+    dims[f->w.rank - 2] += f->more;
     berth_tensor shifted =
-        berth_tensor_create(f->p->module->arena, BERTH_DTYPE_I8, f->w.rank, f->w.dims);
-    for (int64_t i = 0; i < berth_tensor_element_count(&shifted); ++i)
-        berth_tensor_set_i64(&shifted, i, berth_tensor_get_i64(f->known, i) - shift_of(f));
+        berth_tensor_create(f->p->module->arena, BERTH_DTYPE_I8, f->w.rank, dims);
+    for (int64_t i = 0; i < berth_tensor_element_count(f->known); ++i)
+        berth_tensor_set_i64(&shifted, i + i / matrix * f->more * columns,
+                             berth_tensor_get_i64(f->known, i) - shift_of(f));
     return berth_layout__packed_constant(f->p, &shifted, tag, f->id);
 }
 
@@ -124,6 +134,7 @@ static berth_value_id pack(const fed *f, berth_value_id w) {
         w = elementwise(f, BERTH_OP_BITWISE_XOR, w, integer(f, BERTH_DTYPE_U8, 128));
         w = berth_layout__cast(f->p, f->id, w, BERTH_DTYPE_I8);
     }
+    w = berth_layout__lengthened(f->p, f->id, w, f->w.rank - 2, f->more);
     return berth_layout__convert(f->p, w, berth_module_intern(f->p->module, tag), f->id, f->id);
 }
 
@@ -150,7 +161,7 @@ static berth_value_id x_zero(const fed *f) {
 // x_zero * columns(w8)
 static berth_value_id of_columns(const fed *f) {
     berth_tensor *ones = berth_arena_new(f->p->module->arena, berth_tensor);
-    int64_t dims[2] = {1, f->w.dims[f->w.rank - 2]};
+    int64_t dims[2] = {1, f->w.dims[f->w.rank - 2] + f->more};
     *ones = berth_tensor_create(f->p->module->arena, f->x.dtype, 2, dims);
     for (int64_t i = 0; i < dims[1]; ++i) berth_tensor_set_i64(ones, i, 1);
     berth_value_id sums = product(f, berth_layout__constant(f->p, f->id, ones));
@@ -188,8 +199,9 @@ bool berth_layout__matmul_dot_fed(berth_layout_pass *p, berth_op_id id) {
     berth_value_id z = shifted_zero(&f);
     if (f.x_zero.value != BERTH_NONE) rest[count++] = of_columns(&f);
     if (z != BERTH_NONE) rest[count++] = of_rows(&f, op.inputs[0], z);
-    berth_value_id inputs[2] = {op.inputs[0], f.packed};
-    if (count > 0) inputs[0] = product(&f, op.inputs[0]);
+    berth_value_id inputs[2] = {berth_layout__lengthened(p, id, op.inputs[0], f.x.rank - 1, f.more),
+                                f.packed};
+    if (count > 0) inputs[0] = product(&f, inputs[0]);
     if (count > 1) inputs[0] = elementwise(&f, BERTH_OP_SUB, inputs[0], rest[0]);
     berth_op *self = &graph_of(p)->ops.data[id];
     if (count > 0) {

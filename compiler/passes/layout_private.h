@@ -181,6 +181,9 @@ berth_value_id berth_layout__cast(berth_layout_pass *p, berth_op_id position, be
 // A constant for the operation at `id`; the tensor's bytes stay the caller's.
 berth_value_id berth_layout__constant(berth_layout_pass *p, berth_op_id id,
                                       const berth_tensor *tensor);
+// `x` with `more` zeros behind the last element of `axis`.
+berth_value_id berth_layout__lengthened(berth_layout_pass *p, berth_op_id id, berth_value_id x,
+                                        int axis, int64_t more);
 // Sums of the rows of integers `x` as i32: (..., rows, 1).
 berth_value_id berth_layout__sums_of_rows(berth_layout_pass *p, berth_op_id id, berth_value_id x);
 
@@ -195,6 +198,10 @@ typedef struct berth_layout_dot {
 // outputs. False: it has none.
 bool berth_layout__choose_dot(const berth_layout_pass *p, berth_op_id id, berth_dtype activations,
                               int64_t outputs, berth_layout_dot *out);
+// Of a product of `x`: terms of 0 behind those that there are, to whole instructions, or to whole tiles of the target's
+// matrix unit where rows are enough for it.
+int64_t berth_layout__missing_terms(const berth_layout_pass *p, berth_op_id id,
+                                    const berth_layout_dot *form, const berth_type *x);
 // Gives a product of constant weights this form.
 bool berth_layout__matmul_dot(berth_layout_pass *p, berth_op_id id);
 // layout_dot_fed.c

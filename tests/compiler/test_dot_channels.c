@@ -7,10 +7,24 @@
 #include "ir/text.h"
 #include "tests/check.h"
 
-static const char target_text[] =
-    "cpu -arch=x86_64 -vector_bits=512 -features=avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni";
+#define DOTS                                                                                       \
+    "cpu -arch=x86_64 -vector_bits=512 -features=avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni"
 
-// The module of `body` on `%x: x_type` and the constant %w: i8[w_dims] of `count` elements, with its schedules.
+// A module in text with its schedules for a target.
+static const char *scheduled_text(berth_arena *arena, const char *text, const char *target_text) {
+    berth_module *module = NULL;
+    berth_multi_target *target = NULL;
+    berth_compile_result result;
+    assert_ok(berth_module_parse(arena, text, strlen(text), "test", &module));
+    assert_ok(berth_target_parse(arena, target_text, NULL, &target));
+    berth_compile_options options = {.target = target, .stop_after = "schedule", .verify = true};
+    assert_ok(berth_compile(module, &options, &result));
+    berth_strbuf printed = berth_strbuf_make(arena);
+    berth_module_print(module, &printed);
+    return printed.data;
+}
+
+// The same of `body` on `%x: x_type` and the constant %w: i8[w_dims] of `count` elements.
 static const char *scheduled(berth_arena *arena, const char *x_type, const char *w_dims, int count,
                              const char *body) {
     berth_strbuf text = berth_strbuf_make(arena);
@@ -22,16 +36,7 @@ static const char *scheduled(berth_arena *arena, const char *x_type, const char 
                       x_type, w_dims);
     for (int i = 1; i < count; ++i) berth_strbuf_addf(&text, ", %d", i % 255 - 127);
     berth_strbuf_addf(&text, ")}\n  %%y = %s\n  return %%y\n}\n", body);
-    berth_module *module = NULL;
-    berth_multi_target *target = NULL;
-    berth_compile_result result;
-    assert_ok(berth_module_parse(arena, text.data, text.length, "test", &module));
-    assert_ok(berth_target_parse(arena, target_text, NULL, &target));
-    berth_compile_options options = {.target = target, .stop_after = "schedule", .verify = true};
-    assert_ok(berth_compile(module, &options, &result));
-    berth_strbuf printed = berth_strbuf_make(arena);
-    berth_module_print(module, &printed);
-    return printed.data;
+    return scheduled_text(arena, text.data, DOTS);
 }
 
 Test(dot_channels, any_number_of_channels_is_multiplied_by_dot_products) {
@@ -57,6 +62,43 @@ Test(dot_channels, sums_of_any_length_are_multiplied_by_dot_products) {
                                      berth_arena_printf(arena, "%d,45", depth), depth * 45,
                                      "matmul_integer(%x, %w, %z)");
         cr_expect(strstr(text, "intrinsic=dot_u8i8_x"), "%d terms", depth);
+        berth_arena_destroy(arena);
+    }
+}
+
+// Weights that the run has are as constant ones: whole dot products, and whole tiles of a matrix unit where rows are
+// enough for it.
+Test(dot_channels, weights_of_the_run_in_sums_of_any_length) {
+    static const char *const targets[] = {DOTS, DOTS ",amx-tile,amx-int8"};
+    static const char *const wanted[] = {"intrinsic=dot_u8i8_x16", "intrinsic=tile_u8i8"};
+    for (int i = 0; i < 8; ++i) {
+        berth_arena *arena = NULL;
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        int depth = 76 + i / 2;
+        const char *text =
+            berth_arena_printf(arena,
+                               "module \"m\"\ngraph @main(%%x: u8[40,%d], %%w: i8[%d,45]) {\n"
+                               "  %%y = matmul_integer(%%x, %%w)\n  return %%y\n}\n",
+                               depth, depth);
+        cr_expect(strstr(scheduled_text(arena, text, targets[i % 2]), wanted[i % 2]),
+                  "%d terms: no %s", depth, wanted[i % 2]);
+        berth_arena_destroy(arena);
+    }
+}
+
+Test(dot_channels, sums_of_any_length_fill_tiles_of_a_matrix_unit) {
+    for (int depth = 76; depth < 80; ++depth) {
+        berth_arena *arena = NULL;
+        assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+        berth_strbuf text = berth_strbuf_make(arena);
+        berth_strbuf_addf(&text,
+                          "module \"m\"\ngraph @main(%%x: u8[40,%d]) {\n"
+                          "  %%w = constant() {value = i8[%d,45] (1",
+                          depth, depth);
+        for (int i = 1; i < depth * 45; ++i) berth_strbuf_addf(&text, ", %d", i % 255 - 127);
+        berth_strbuf_addf(&text, ")}\n  %%y = matmul_integer(%%x, %%w)\n  return %%y\n}\n");
+        const char *printed = scheduled_text(arena, text.data, DOTS ",amx-tile,amx-int8");
+        cr_expect(strstr(printed, "intrinsic=tile_u8i8"), "%d terms", depth);
         berth_arena_destroy(arena);
     }
 }
