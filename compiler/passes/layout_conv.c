@@ -207,14 +207,14 @@ static bool choose_blocks(const pass *p, berth_op_id id, const convolution *v, i
     return true;
 }
 
-// Whether weights that the run has are used so often that putting them into blocks, which their channels
-// must fill, is paid for.
+// Whether weights that the run has are used so often that putting them into blocks is paid for. Their outputs need not
+// fill a block: without one, no convolution is a tile of registers.
 static bool blocks_pay(const convolution *v, const conv_blocks *blocks) {
     enum { least_uses = 4 };  // of a weight in an image
     int64_t uses = 1;
     for (int i = 0; i < v->w.spatial; ++i) uses *= v->w.output[i];
-    return v->w.group == 1 && blocks->input && v->group_inputs % blocks->input == 0 &&
-           v->group_outputs % blocks->weights == 0 && uses >= least_uses;
+    bool whole = !blocks->input || v->group_inputs % blocks->input == 0;
+    return v->w.group == 1 && whole && v->group_outputs >= BLOCK && uses >= least_uses;
 }
 
 // Weights in blocks of outputs, and of inputs where those come in blocks. `transposed`: the inputs

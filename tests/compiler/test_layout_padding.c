@@ -310,12 +310,14 @@ Test(layout_padding, regions_in_blocks_of_channels) {
     }
 }
 
-// Weights that the run has go into blocks where channels fill these and a weight is used more than a few times.
+// Weights that the run has go into blocks where a weight is used more than a few times: inputs that fill no block
+// come plain, outputs that do not are padded.
 Test(layout_padding, weights_of_the_run_in_blocks) {
     const struct {
         int inputs, outputs, size;
         uint32_t copies;
-    } cases[] = {{16, 32, 7, 3}, {24, 16, 4, 3}, {15, 32, 7, 0}, {16, 30, 7, 0}, {16, 32, 3, 0}};
+    } cases[] = {{16, 32, 7, 3}, {24, 16, 4, 3}, {15, 32, 7, 2},
+                 {16, 30, 7, 3}, {16, 7, 7, 0},  {16, 32, 3, 0}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         char text[512];
         snprintf(text, sizeof(text),
