@@ -133,7 +133,10 @@ class Tile:
         at = {d: int(v) for d, v in re.findall(r"(rows|columns|lanes|depth|group_rows|group_columns|stages|parts)=(\d+)", form)}
         self.units, self.of_groups = "matrix_tile" in form, "group_matrix_tile" in form
         self.threads = (32 if self.units else 1) * at["group_rows"] * at["group_columns"]
-        self.rows, self.columns = at["rows"] * at["group_rows"], at["columns" if self.units else "lanes"] * at["group_columns"]
+        self.rows, self.columns = at["rows"] * at["group_rows"], at.get("columns", 1) * at["group_columns"]
+        if not self.units:
+            self.columns *= at["lanes"]
+        self.sums = self.rows * self.columns // self.threads  # of a thread
         if self.units:
             self.rows, self.columns = 16 * self.rows, 8 * self.columns
         self.depth, self.terms, self.size, self.parts = at["depth"], 32 // size, size, at.get("parts", 1)

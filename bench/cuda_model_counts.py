@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """What the kernels of whole models do on a CUDA device, counted from their code on a machine without a GPU, beside the floor.
 
-Usage: cuda_model_counts.py [--build build/release] [--nvcc nvcc] [--only NAME] [--list]
+Usage: cuda_model_counts.py [--build build/release] [--nvcc nvcc] [--disassembler nvdisasm] [--only NAME] [--list]
 
-Models: resnet50 (batch 1 and 32), a layer of bert-base (128 tokens), a layer of a decoder (4096 wide, 11008 inside, batch 1), all in f16 with
-weights that are all alike. Each is built for an H200 (sm_90a, 132 multiprocessors), and its one image is compiled by nvcc. A line for each kernel with
+Models: resnet50 (batch 1 and 32), a layer of bert-base (128 tokens), a layer of a decoder (4096 wide, 11008 inside, batch 1), all in f16, and the
+first three in f32, with weights that are all alike. Each is built for an H200 (sm_90a, 132 multiprocessors), and its one image is compiled by nvcc. A line for each kernel with
 a product; the rest are summed up:
 
   tile        results of a block; threads
@@ -13,6 +13,9 @@ a product; the rest are summed up:
   products    multiplications that are issued over those that are needed (tiles that reach beyond the result or the sum)
   bytes       what blocks read (each its rows and columns of both operands, once) and write, over what lies in the operands and the result: 1 is the
               floor, and what is above 1 comes out of the L2 cache where that holds it
+  multiply    of f32, with --disassembler (nvdisasm: of the toolkit, or PyPI's nvidia-cuda-nvdisasm): the share of the instructions of the loop
+              over steps of a sum that multiply, of which a multiprocessor issues four at a time; and the time that the busiest multiprocessor
+              takes to issue all, beside that for the multiplications alone, evenly over all (1.755 GHz): no wait is in these
   in flight   of a row times a matrix: bytes that the threads of a multiprocessor have asked for at once (8 terms each are unrolled)
 
 --list: every kernel. Exit status 1 where registers spill.
@@ -26,14 +29,15 @@ import tempfile
 from cuda_counts import UNITS, Tile, occupancy, run
 
 MACHINE, TERMS = "sm_90a", 8
+LANES, HERTZ = 128, 1.755e9  # f32 multiplications of a multiprocessor in a cycle (H100's white paper), and its clock
 SIZES = {"f16": 2, "f32": 4, "i64": 8, "bool": 1}  # bytes
 
 
 class Model:
     """A module as text."""
 
-    def __init__(self, inputs):
-        self.inputs, self.lines, self.count = inputs, ["%z = constant() {value = f16[1] (0.01)}"], 0
+    def __init__(self, inputs, dtype):
+        self.inputs, self.dtype, self.lines, self.count = inputs, dtype, [f"%z = constant() {{value = {dtype}[1] (0.01)}}"], 0
 
     def name(self):
         self.count += 1
@@ -53,12 +57,12 @@ class Model:
         return self.op("expand", "z", self.ints(*dims))
 
     def text(self, y):
-        of = ", ".join(f"%{n}: f16[{','.join(map(str, d))}]" for n, d in self.inputs)
+        of = ", ".join(f"%{n}: {self.dtype}[{','.join(map(str, d))}]" for n, d in self.inputs)
         return f'module "m"\n\ngraph @main({of}) {{\n' + "\n".join("  " + line for line in self.lines) + f"\n  return %{y}\n}}\n"
 
 
-def resnet50(batch):
-    m = Model([("x", (batch, 3, 224, 224))])
+def resnet50(batch, dtype="f16"):
+    m = Model([("x", (batch, 3, 224, 224))], dtype)
 
     def conv(x, outputs, inputs, window, step=1):
         p = window // 2
@@ -81,8 +85,8 @@ def resnet50(batch):
     return m.text(m.op("add", m.op("matmul", x, m.weights(2048, 1000)), m.weights(1000)))
 
 
-def bert_layer(tokens=128, width=768, heads=12):
-    m = Model([("x", (1, tokens, width))])
+def bert_layer(dtype="f16", tokens=128, width=768, heads=12):
+    m = Model([("x", (1, tokens, width))], dtype)
 
     def dense(x, inputs, outputs):
         return m.op("add", m.op("matmul", x, m.weights(inputs, outputs)), m.weights(outputs))
@@ -99,7 +103,7 @@ def bert_layer(tokens=128, width=768, heads=12):
 
 
 def decoder_layer(width=4096, inside=11008, vocabulary=32000):
-    m = Model([("x", (1, width)), ("h", (1, inside))])
+    m = Model([("x", (1, width)), ("h", (1, inside))], "f16")
     qkv = m.op("matmul", "x", m.weights(width, 3 * width))
     o = m.op("matmul", "x", m.weights(width, width))
     up = m.op("matmul", "x", m.weights(width, 2 * inside))
@@ -109,7 +113,8 @@ def decoder_layer(width=4096, inside=11008, vocabulary=32000):
 
 
 MODELS = {"resnet50, batch 1": lambda: resnet50(1), "resnet50, batch 32": lambda: resnet50(32), "bert-base, a layer": bert_layer,
-          "decoder, a layer": decoder_layer}
+          "decoder, a layer": decoder_layer, "resnet50 in f32, batch 1": lambda: resnet50(1, "f32"),
+          "resnet50 in f32, batch 32": lambda: resnet50(32, "f32"), "bert-base in f32, a layer": lambda: bert_layer("f32")}
 
 
 class Kernel:
@@ -179,23 +184,70 @@ def built(text, options, work):
     return kernels, facts
 
 
-def describe(kernel, fact):
+def loop_share(code, tile):
+    """Of the loop over steps, in a disassembly: multiplications over all instructions. None where there is no such loop."""
+    labels, lines, loops = {}, [], []
+    for line in code.split("\n"):
+        label = re.match(r"(\.L_x_\d+):", line)
+        if label:
+            labels[label.group(1)] = len(lines)
+        found = re.match(r"\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+ )?(.*?);", line)
+        if found:
+            back = re.match(r"BRA.*`\((\.L_x_\d+)\)", found.group(1))
+            if back and labels.get(back.group(1), len(lines)) < len(lines):
+                loops.append((labels[back.group(1)], len(lines)))
+            lines.append(found.group(1).startswith("FFMA"))
+    loops = [(a, b) for a, b in loops if sum(lines[a:b]) >= tile.sums]
+    if not loops:
+        return None
+    first, last = max(loops, key=lambda loop: loop[1] - loop[0])
+    # Loops inside of it, over the terms of a step where these are not unrolled, come round as often as the step has terms.
+    inside = [(a, b) for a, b in loops if (a, b) != (first, last) and first <= a and b <= last]
+    if not inside:
+        return sum(lines[first:last + 1]) / (last + 1 - first)
+    length, products = sum(b + 1 - a for a, b in inside), sum(sum(lines[a:b + 1]) for a, b in inside)
+    needed = len(inside) * tile.sums * tile.depth
+    return needed / (last + 1 - first - length + length * needed / products)
+
+
+def disassembled(options, work):
+    if not options.disassembler:
+        return {}
+    text = run([options.disassembler, "-c", os.path.join(work, "cubin")])
+    return {re.match(r"\w+", part).group(): part for part in re.split(r"(?m)^\s*\.section\s+\.text\.", text)[1:]}
+
+
+def multiply(kernel, tile, fact, code):
+    """What is issued, in text, and the seconds of it and of the multiplications alone."""
+    rows, columns, terms = kernel.product()
+    share = loop_share(code, tile) if code else None
+    if not share:
+        return "", (0, 0)
+    blocks, threads = fact[3:5]
+    each = threads * tile.sums * -(-(-(-terms // tile.parts)) // tile.depth) * tile.depth
+    issued = -(-blocks // UNITS) * each / share / LANES / HERTZ
+    least = rows * columns * terms * batch_of(kernel) / UNITS / LANES / HERTZ
+    return f", multiply {100 * share:3.0f} %, {1e6 * issued:6.1f} us of {1e6 * least:6.1f}", (issued, least)
+
+
+def describe(kernel, fact, code=None):
     registers, shared, spilled, blocks, threads = fact
     at_once, share = occupancy(MACHINE, registers, shared, threads)
     rows, columns, terms = kernel.product()
     text = f"{kernel.name:28.28} {rows:>6} x {columns:>5} x {terms:>5}  "
     waves = f"{registers:>3} registers, {shared / 1024:5.1f} KiB, {at_once:>2} at once ({100 * share:3.0f} %), {blocks:>5} blocks, {blocks / (UNITS * at_once):5.2f} waves"
-    form, of = kernel.forms[0], 2
+    form, of = kernel.forms[0], SIZES[kernel.params[0][1]]
     if "tile" not in form:
         here = min(at_once, -(-blocks // UNITS)) * threads
-        return text + f"{form.split()[0][5:]:>12}, {threads:>4} threads; {waves}; in flight {here * TERMS * of / 1024:4.1f} KiB"
+        return text + f"{form.split()[0][5:]:>12}, {threads:>4} threads; {waves}; in flight {here * TERMS * of / 1024:4.1f} KiB", (0, 0)
     tile = Tile(form, of)
     issued = blocks * tile.rows * tile.columns * -(-(-(-terms // tile.parts)) // tile.depth) * tile.depth
     read = blocks * (tile.rows + tile.columns) * terms / tile.parts * of
     first = size(kernel.params[0]) + size(kernel.params[1])
     all_of = (read + kernel.bytes() - first) / kernel.bytes()
+    issue, seconds = multiply(kernel, tile, fact, code)
     return text + (f"{tile.rows:>4} x {tile.columns:<3}, {tile.threads:>4} threads; {waves}; products {issued / (rows * columns * terms * batch_of(kernel)):4.2f}, "
-                   f"bytes {all_of:5.2f}")
+                   f"bytes {all_of:5.2f}" + issue), seconds
 
 
 def batch_of(kernel):
@@ -207,16 +259,22 @@ def batch_of(kernel):
 def show(name, text, options):
     with tempfile.TemporaryDirectory() as work:
         kernels, facts = built(text, options, work)
+        codes = disassembled(options, work)
     entries = sorted(facts, key=lambda e: [int(n) for n in re.findall(r"\d+", e)])
     units = [[e for e in entries if e.startswith(f"u{i}_")] for i in range(len(kernels))]
     if sum(map(len, units)) != len(entries) or not all(units):
         sys.exit(f"cuda_model_counts.py: {name}: {len(kernels)} functions and {len(entries)} kernels do not match")
     print(f"{name}: {len(kernels)} functions, {len(entries)} kernels")
+    issued = least = 0
     for kernel, unit in zip(kernels, units):
         if kernel.product():
-            print("  " + describe(kernel, facts[unit[0]]))
+            line, seconds = describe(kernel, facts[unit[0]], codes.get(unit[0]))
+            issued, least = issued + seconds[0], least + seconds[1]
+            print("  " + line)
         elif options.list:
             print(f"  {kernel.name:28.28} {kernel.forms[0]}")
+    if issued:
+        print(f"  multiplications, each kernel once: {1e6 * issued:.0f} us to issue, {1e6 * least:.0f} us at the least")
     spilled = [e for e in entries if facts[e][2]]
     if spilled:
         print(f"  registers spill in {', '.join(spilled)}")
@@ -227,6 +285,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--nvcc", default="/usr/local/cuda/bin/nvcc")
+    parser.add_argument("--disassembler", help="nvdisasm, for what f32 kernels issue")
     parser.add_argument("--only", default="", help="models whose name has this")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()

@@ -32,28 +32,33 @@ static int64_t element_count(const berth_buf_info *info) {
     return count ? count : 1;
 }
 
-// Calls `visit` for the arrays of a group below a statement, with the bytes of those before.
-static int64_t each_local(const berth_tfn *fn, berth_stmt id, int64_t offset,
+// Calls `visit` for the arrays of a scope below a statement, with the bytes of those before.
+static int64_t each_array(const berth_tfn *fn, berth_stmt id, berth_buf_scope scope, int64_t offset,
                           void (*visit)(void *user, berth_buf buf, int64_t offset), void *user) {
     const berth_stmt_node node = fn->stmts.data[id];
     if (!id) return offset;
     if (node.kind == BERTH_STMT_SEQ)
         for (uint32_t i = 0; i < node.count; ++i)
-            offset = each_local(fn, fn->lists.data[node.first + i], offset, visit, user);
+            offset = each_array(fn, fn->lists.data[node.first + i], scope, offset, visit, user);
     if (node.kind == BERTH_STMT_FOR || node.kind == BERTH_STMT_IF) {
-        offset = each_local(fn, node.body, offset, visit, user);
-        offset = each_local(fn, node.other, offset, visit, user);
+        offset = each_array(fn, node.body, scope, offset, visit, user);
+        offset = each_array(fn, node.other, scope, offset, visit, user);
     }
     if (node.kind != BERTH_STMT_ALLOC) return offset;
     const berth_buf_info *info = &fn->bufs.data[node.buf];
-    if (info->scope != BERTH_SCOPE_LOCAL) return offset;
+    if (info->scope != scope) return offset;
     if (visit) visit(user, node.buf, offset);
-    int64_t bytes = element_count(info) * (int64_t)berth_dtype_size_bytes(info->dtype);
+    int64_t lanes = info->lanes > 1 ? info->lanes : 1;
+    int64_t bytes = element_count(info) * lanes * (int64_t)berth_dtype_size_bytes(info->dtype);
     return offset + (bytes + 15) / 16 * 16;
 }
 
 int64_t berth_c_groups_local_bytes(const berth_tfn *fn, berth_stmt nest) {
-    return each_local(fn, nest, 0, NULL, NULL);
+    return each_array(fn, nest, BERTH_SCOPE_LOCAL, 0, NULL, NULL);
+}
+
+int64_t berth_c_groups_register_bytes(const berth_tfn *fn, berth_stmt nest) {
+    return each_array(fn, nest, BERTH_SCOPE_REGISTER, 0, NULL, NULL);
 }
 
 typedef struct local_printer {
@@ -77,7 +82,7 @@ static void declare_local(void *user, berth_buf buf, int64_t offset) {
 // Memory of a group is declared in the outermost scope of a kernel (OpenCL C 1.2, 6.5.2).
 static void declare_locals(berth_c_printer *p, const berth_c_group_words *words) {
     if (words->launched) berth_c_line(p, "%s", words->launched);
-    each_local(p->fn, p->nest, 0, declare_local, &(local_printer){p, words});
+    each_array(p->fn, p->nest, BERTH_SCOPE_LOCAL, 0, declare_local, &(local_printer){p, words});
 }
 
 void berth_c_groups_open(berth_c_printer *p, const berth_kernel_source *kernel,

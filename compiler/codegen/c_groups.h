@@ -25,6 +25,8 @@ void berth_c_groups_open(berth_c_printer *p, const berth_kernel_source *kernel,
 void berth_c_groups_close(berth_c_printer *p);
 // Bytes of the group's memory that a kernel takes, its arrays one after another at multiples of 16.
 int64_t berth_c_groups_local_bytes(const berth_tfn *fn, berth_stmt nest);
+// Bytes of the arrays that each work-item has in registers, counted alike.
+int64_t berth_c_groups_register_bytes(const berth_tfn *fn, berth_stmt nest);
 // A line that a driver reads: "// berth_declares_ENTRY: TEXT".
 void berth_c_groups_declare(berth_c_printer *p, const char *entry, const char *declaration);
 // Declares a work-item's buffer; those of the group are declared by berth_c_groups_open.

@@ -1,5 +1,6 @@
 // CUDA C: kernels of cuda devices. Loops over groups and work-items (GROUP_*, LOCAL_*) become blocks
 // and threads; a nest without them gets one thread per iteration of its parallel loops.
+#include <math.h>
 #include <string.h>
 
 #include "compiler/codegen/c_groups.h"
@@ -90,6 +91,16 @@ static void declare_kernel(berth_c_printer *p, const char *entry, const char *de
                                berth_arena_printf(p->arena, "%lld", (long long)bytes));
 }
 
+// Blocks that a multiprocessor is to hold at once; 0: what comes. Where a thread has more than 32 accumulators, and up to 64, what it
+// needs fits 128 registers, but nvcc takes one or two more where it is not told what that costs: the second block of 256 threads.
+// Of smaller blocks three leave room for 168.
+static uint32_t least_blocks(const berth_c_printer *p, uint32_t threads) {
+    static const uint32_t registers_of_unit = 65536, two_blocks = 256;
+    int64_t accumulators = berth_c_groups_register_bytes(p->fn, p->nest) / 4;
+    if (accumulators <= 32 || accumulators > 64) return 0;
+    return registers_of_unit / (threads < two_blocks ? 168 : 128) / threads;
+}
+
 static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                         const berth_stmt *grid, int grid_count) {
     berth_c_group_words words = common_words;
@@ -102,8 +113,10 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     berth_cuda_bulk_open(p);
     if (p->is_swizzled) words.local = "__shared__ __align__(1024) ";
     if (launched_bytes(p) > 0) words.launched = shared_line;
-    words.kernel =
-        berth_arena_printf(p->arena, "extern \"C\" __global__ void __launch_bounds__(%u)", threads);
+    uint32_t blocks = least_blocks(p, threads);
+    const char *least = blocks > 1 ? berth_arena_printf(p->arena, ", %u", blocks) : "";
+    words.kernel = berth_arena_printf(
+        p->arena, "extern \"C\" __global__ void __launch_bounds__(%u%s)", threads, least);
     berth_c_groups_open(p, kernel, grid, grid_count, &words);
     int64_t tiles = berth_c_groups_local_bytes(p->fn, p->nest);
     berth_cuda_bulk_begin(
@@ -125,6 +138,31 @@ static void close_kernel(berth_c_printer *p) {
     berth_c_groups_close(p);
 }
 
+static bool has_unrolled(const berth_tfn *fn, berth_stmt id) {
+    const berth_stmt_node *node = &fn->stmts.data[id];
+    if (!id) return false;
+    if (node->kind == BERTH_STMT_SEQ)
+        for (uint32_t i = 0; i < node->count; ++i)
+            if (has_unrolled(fn, berth_tfn_seq_items(fn, id)[i])) return true;
+    if (node->kind == BERTH_STMT_FOR && node->loop_kind == BERTH_LOOP_UNROLL) return true;
+    if (node->kind != BERTH_STMT_FOR && node->kind != BERTH_STMT_IF) return false;
+    return has_unrolled(fn, node->body) || has_unrolled(fn, node->other);
+}
+
+// A serial loop. nvcc unrolls what it can whole, and keeps all that it loads in registers. Where products go on from step to step
+// they hold most of these, and addresses of several steps would not fit beside them. Of steps whose terms are unrolled as many
+// are as there are tiles in turns, so that the place of each is a constant.
+static void hint_serial(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
+    if (berth_tfn_has_products(p->fn, loop->body)) {
+        berth_c_line(p, "#pragma unroll 1");
+    } else if (loop->loop_kind == BERTH_LOOP_SERIAL && extent > MOST_WHOLE_LOOP) {
+        bool has_terms =
+            berth_tfn_has_pending(p->fn, loop->body) && has_unrolled(p->fn, loop->body);
+        int turns = has_terms ? berth_tfn_most_pending(p->fn, loop->body) + 2 : SOME_OF_LOOP;
+        berth_c_line(p, "#pragma unroll %d", turns);
+    }
+}
+
 static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
     static const char *const threads[] = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
     const char *type = p->language->index_type;
@@ -132,12 +170,7 @@ static bool open_loop(berth_c_printer *p, const berth_stmt_node *loop, int64_t e
     if (loop->loop_kind < BERTH_LOOP_GROUP_X) {
         // What is indexed by an unrolled loop stays in registers.
         if (loop->loop_kind == BERTH_LOOP_UNROLL && extent > 1) berth_c_line(p, "#pragma unroll");
-        // nvcc unrolls what it can whole, and keeps all that it loads in registers. Where products go on from step to step they
-        // hold most of these, and addresses of several steps would not fit beside them.
-        bool is_step = berth_tfn_has_products(p->fn, loop->body);
-        if (is_step) berth_c_line(p, "#pragma unroll 1");
-        if (loop->loop_kind == BERTH_LOOP_SERIAL && extent > MOST_WHOLE_LOOP && !is_step)
-            berth_c_line(p, "#pragma unroll %d", SOME_OF_LOOP);
+        hint_serial(p, loop, extent);
         return false;
     }
     bool local = false;
@@ -249,11 +282,40 @@ static bool copy_place(berth_c_printer *p, berth_buf buf, const berth_expr *from
     return true;
 }
 
+static bool is_zero(const berth_tfn *fn, berth_expr id) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    if (node->kind == BERTH_EXPR_INT) return node->i == 0;
+    return node->kind == BERTH_EXPR_FLOAT && node->f == 0 && !signbit(node->f);
+}
+
+// Comparisons of indices alone, which begin no statement of their own.
+static bool is_of_indices(const berth_tfn *fn, berth_expr id) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_INT:
+    case BERTH_EXPR_VAR: return true;
+    case BERTH_EXPR_BINARY: return is_of_indices(fn, node->a) && is_of_indices(fn, node->b);
+    default: return false;
+    }
+}
+
+// What is copied where a condition holds, and 0 elsewhere: one copy, of no bytes there (src-size of cp.async).
+static berth_expr copied_where(const berth_tfn *fn, berth_expr value, berth_expr *out_where) {
+    const berth_expr_node *node = &fn->exprs.data[value];
+    *out_where = 0;
+    if (node->kind != BERTH_EXPR_SELECT || node->lanes > 1 || !is_zero(fn, node->c) ||
+        !is_of_indices(fn, node->a))
+        return value;
+    *out_where = node->a;
+    return node->b;
+}
+
 // A copy of elements of device memory to the memory of the group, as they are: 4, 8 or 16 bytes at
 // once, by the copy engine of the multiprocessor (cp.async).
 static bool copy_async(berth_c_printer *p, berth_stmt id) {
     const berth_stmt_node store = p->fn->stmts.data[id];
-    const berth_expr_node load = p->fn->exprs.data[store.value];
+    berth_expr where = 0, value = copied_where(p->fn, store.value, &where);
+    const berth_expr_node load = p->fn->exprs.data[value];
     const berth_buf_info *to = &p->fn->bufs.data[store.buf];
     if (berth_cuda_bulk_copy(p, id)) return true;
     if (load.kind != BERTH_EXPR_LOAD || to->scope != BERTH_SCOPE_LOCAL) return false;
@@ -264,13 +326,17 @@ static bool copy_async(berth_c_printer *p, berth_stmt id) {
     if (!in_device || from->dtype != to->dtype || (all != 4 && all != 8 && all != 16) ||
         !copy_place(p, store.buf, berth_tfn_store_indices(p->fn, id), store.index_count, load.lanes,
                     &bytes, &place) ||
-        !copy_place(p, load.load.buf, berth_tfn_load_indices(p->fn, store.value), load.index_count,
+        !copy_place(p, load.load.buf, berth_tfn_load_indices(p->fn, value), load.index_count,
                     load.lanes, &bytes, &source) ||
         bytes < 4)
         return false;
     const char *pieces =
         bytes == all ? "" : berth_arena_printf(p->arena, ", %lld", (long long)bytes);
-    berth_c_line(p, "berth_copy_async<%lld%s>(%s, %s);", (long long)all, pieces, place, source);
+    if (where)
+        berth_c_line(p, "berth_copy_where<%lld>(%s, %s, %s);", (long long)all, place, source,
+                     berth_c_condition(p, where));
+    else
+        berth_c_line(p, "berth_copy_async<%lld%s>(%s, %s);", (long long)all, pieces, place, source);
     return true;
 }
 

@@ -38,6 +38,8 @@ static const char instructions[] =
     "    if (BYTES == 16) *(int4 *)to = *(const int4 *)from;\n"
     "    else if (BYTES == 8) *(int2 *)to = *(const int2 *)from;\n"
     "    else *(int *)to = *(const int *)from; }\n"
+    "template <int BYTES> BERTH_FN void berth_copy_where(void *to, const void *from, bool where) {\n"
+    "    *(int *)to = where ? *(const int *)from : 0; }\n"
     "template <int LEFT> BERTH_FN void berth_copies_wait() {}\n"
     "#else\n"
     "template <int BYTES> BERTH_FN void berth_copy_async(void *to, const void *from) {\n"
@@ -45,6 +47,9 @@ static const char instructions[] =
     "        asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \"r\"(berth_shared_place(to)), \"l\"(__cvta_generic_to_global(from)) : \"memory\");\n"
     "    else\n"
     "        asm volatile(\"cp.async.ca.shared.global [%0], [%1], %2;\" :: \"r\"(berth_shared_place(to)), \"l\"(__cvta_generic_to_global(from)), \"n\"(BYTES) : \"memory\"); }\n"
+    // Zeros behind the bytes that are read: none where not.
+    "template <int BYTES> BERTH_FN void berth_copy_where(void *to, const void *from, bool where) {\n"
+    "    asm volatile(\"cp.async.ca.shared.global [%0], [%1], %2, %3;\" :: \"r\"(berth_shared_place(to)), \"l\"(__cvta_generic_to_global(from)), \"n\"(BYTES), \"r\"(where ? BYTES : 0) : \"memory\"); }\n"
     "template <int LEFT> BERTH_FN void berth_copies_wait() {\n"
     "    asm volatile(\"cp.async.commit_group;\" ::: \"memory\");\n"
     "    asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(LEFT) : \"memory\"); }\n"

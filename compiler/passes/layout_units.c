@@ -159,9 +159,33 @@ static void convert_with_zero(pass *p, berth_op_id id, const convolution *v, ber
     berth_layout__subtract_zero(p, id, &v->x_zero, sum, v->sums, 1);
 }
 
+// Of f32, which no units take: constant weights with the inputs of a place of the window beside each other, so that four terms of
+// the sum are copied at once (schedule/local_stage.c). The map stays plain.
+static berth_status convert_conv_f32(pass *p, berth_op_id id, bool *out_done) {
+    enum { copied_at_once = 4 };
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_tensor *weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[1]);
+    if (!weights || type_of(p, op.inputs[1])->layout || weights->dtype != BERTH_DTYPE_F32 ||
+        weights->rank < 3 || weights->dims[1] % copied_at_once)
+        return BERTH_OK;
+    char tag[BERTH_MAX_RANK + 1] = "";
+    int64_t window = 1;
+    for (int d = 2; d < weights->rank; ++d) window *= weights->dims[d];
+    for (int d = 0; d < weights->rank; ++d) tag[d] = (char)('a' + (d == 0 ? 0 : d + 1));
+    tag[weights->rank - 1] = 'b';
+    if (window == 1) return BERTH_OK;
+    berth_value_id packed = berth_layout__packed_constant(p, weights, tag, id);
+    if (packed == BERTH_NONE) return BERTH_OK;
+    berth_layout__set_input(p, id, 1, packed);
+    *out_done = true;
+    return BERTH_OK;
+}
+
 static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
     convolution v;
     bool known = false;
+    if (berth_layout__is_f32(p, graph_of(p)->ops.data[id].inputs[0], -1))
+        return convert_conv_f32(p, id, out_done);
     BERTH_TRY(describe(p, id, &v, &known));
     if (!known) return BERTH_OK;
     if (v.w.group > 1) {

@@ -37,10 +37,26 @@ static bool is_padded_copy(const berth_local_plan *p, berth_expr value) {
            !berth_tfn_uses_var(p->fn, node->a, p->lane);
 }
 
+static bool is_zero(const berth_local_plan *p, berth_expr id) {
+    const berth_expr_node *node = &p->fn->exprs.data[id];
+    return node->kind == BERTH_EXPR_INT ? node->i == 0
+                                        : node->kind == BERTH_EXPR_FLOAT && node->f == 0;
+}
+
+// Whether lanes are copied one by one, each with a condition of its own, in place of a branch between whole vectors and these:
+// near the ends of lines work-items beside each other take both.
+static bool copies_lanes(const berth_local_plan *p, berth_expr value) {
+    const berth_expr_node *node = &p->fn->exprs.data[value];
+    if (p->row_terms == 1 || !p->copies) return false;
+    if (node->kind == BERTH_EXPR_SELECT && is_zero(p, node->c)) node = &p->fn->exprs.data[node->b];
+    return node->kind == BERTH_EXPR_LOAD;
+}
+
 static berth_stmt store_element(const berth_local_plan *p, berth_buf buf, const berth_expr *at,
                                 berth_expr value) {
     const berth_expr_node node = p->fn->exprs.data[value];
-    if (!is_padded_copy(p, value)) return berth_tfn_store(p->fn, buf, at, 2, value);
+    if (!is_padded_copy(p, value) || copies_lanes(p, value))
+        return berth_tfn_store(p->fn, buf, at, 2, value);
     return berth_tfn_if(p->fn, node.a, berth_tfn_store(p->fn, buf, at, 2, node.b),
                         berth_tfn_store(p->fn, buf, at, 2, node.c));
 }
@@ -53,10 +69,9 @@ typedef struct share {
     berth_expr inside;  // 0 = always
 } share;
 
-static share share_of(berth_local_plan *p, int64_t extent, berth_var item, int64_t items) {
+static share share_of(berth_local_plan *p, int64_t extent, berth_expr item, int64_t items) {
     share s = {.var = berth_tfn_var(p->fn, "i"), .count = ceil_div(extent, items)};
-    s.at = berth_local__add(p, berth_local__scale(p, berth_local__ref(p, s.var), items),
-                            berth_local__ref(p, item));
+    s.at = berth_local__add(p, berth_local__scale(p, berth_local__ref(p, s.var), items), item);
     if (extent % items) s.inside = berth_local__less(p, s.at, extent);
     return s;
 }
@@ -67,12 +82,24 @@ static berth_stmt share_loop(const berth_local_plan *p, const share *s, berth_st
                          guarded);
 }
 
-// Index into the sum; *out_inside = 0 where all steps are whole.
-static berth_expr sum_index(const berth_local_plan *p, berth_expr step, berth_expr k,
-                            berth_expr *out_inside) {
+// Whether term k of a step is one of the sum; 0 where all steps are whole.
+static berth_expr in_sum(const berth_local_plan *p, berth_expr step, berth_expr k) {
+    if (p->sum.extent % p->depth == 0) return 0;
     berth_expr at = berth_local__add(p, berth_local__scale(p, step, p->depth), k);
-    *out_inside = p->sum.extent % p->depth ? berth_local__less(p, at, p->sum.extent) : 0;
-    return at;
+    return berth_local__less(p, at, p->sum.extent);
+}
+
+// Sets map[loop] for the loops of the sum at term k of a step. A step whose terms are all of the innermost loop differs from them
+// in that alone: where it begins is known once for all of them.
+static void split_sum(const berth_local_plan *p, berth_expr step, berth_expr k, berth_expr *map) {
+    berth_expr first = berth_local__scale(p, step, p->depth);
+    berth_nest_loop innermost = p->sum.loops[p->sum.count - 1];
+    if (innermost.extent % p->depth) {
+        berth_local__split_index(p, &p->sum, berth_local__add(p, first, k), map);
+        return;
+    }
+    berth_local__split_index(p, &p->sum, first, map);
+    map[innermost.var] = berth_local__add(p, map[innermost.var], k);
 }
 
 // ---- columns ------------------------------------------------------------------------------------
@@ -135,10 +162,11 @@ static berth_stmt scalar_columns(const berth_local_plan *p, const berth_expr *su
         if (sum_map[v]) map[v] = sum_map[v];
     berth_expr value = berth_tfn_substitute(fn, p->column_value, map, fn->vars.count);
     berth_expr place =
-        berth_local__add(p, berth_local__scale(p, berth_local__ref(p, p->item_x), p->lanes), at);
+        berth_local__add(p, berth_local__scale(p, berth_local__vector_of_tile(p), p->lanes), at);
     berth_stmt store = store_element(p, p->column_tile, (berth_expr[]){row, place}, value);
     if (p->lanes == 1) return store;
-    return berth_tfn_for(fn, lane, berth_tfn_index(fn, p->lanes), BERTH_LOOP_SERIAL, store);
+    berth_loop_kind kind = copies_lanes(p, value) ? BERTH_LOOP_UNROLL : BERTH_LOOP_SERIAL;
+    return berth_tfn_for(fn, lane, berth_tfn_index(fn, p->lanes), kind, store);
 }
 
 static berth_stmt store_all(const berth_local_plan *p, const berth_expr *at, berth_expr number) {
@@ -146,18 +174,18 @@ static berth_stmt store_all(const berth_local_plan *p, const berth_expr *at, ber
     return berth_tfn_store(p->fn, p->column_tile, at, 2, number);
 }
 
+// Of the vector that is meant.
 static void stage_columns(berth_local_plan *p, berth_expr step, berth_expr slot) {
     berth_tfn *fn = p->fn;
-    share ks = share_of(p, p->depth, p->item_y, p->local_y);
-    berth_expr inside = 0;
-    berth_expr k = sum_index(p, step, ks.at, &inside);
+    share ks = share_of(p, p->depth, berth_local__ref(p, p->item_y), p->local_y);
+    berth_expr inside = in_sum(p, step, ks.at);
     uint32_t count = fn->vars.count;
     berth_expr *map = berth_local__map(p);
     berth_expr *sum_map = berth_arena_new_array(fn->module->arena, berth_expr, count + 1);
-    berth_local__split_index(p, &p->sum, k, map);
-    berth_local__split_index(p, &p->sum, k, sum_map);
+    split_sum(p, step, ks.at, map);
+    split_sum(p, step, ks.at, sum_map);
     berth_expr value = berth_tfn_substitute(fn, p->column_value, map, count);
-    berth_expr column = berth_local__scale(p, berth_local__ref(p, p->item_x), p->lanes);
+    berth_expr column = berth_local__scale(p, berth_local__vector_of_tile(p), p->lanes);
     if (p->lanes > 1) column = berth_tfn_ramp(fn, column, p->lanes);
     berth_expr at[] = {berth_local__row_of(p, slot, p->depth, ks.at), column};
     berth_expr condition = 0, padding = 0, padded = 0;
@@ -167,6 +195,7 @@ static void stage_columns(berth_local_plan *p, berth_expr step, berth_expr slot)
         value = fn->exprs.data[value].b;
     }
     berth_expr vector = vector_value(p, value, &condition);
+    if (condition && copies_lanes(p, value)) vector = 0;
     berth_stmt body = 0;
     if (!vector || condition) body = scalar_columns(p, sum_map, count, at[0]);
     if (vector)
@@ -193,22 +222,72 @@ static bool runs_along_rows(const berth_local_plan *p) {
     return berth_linear_stride(fn, &form, var, &linear) == 1 && linear;
 }
 
+// The operand of a row where k is the first of `row_terms` terms of a step, as a vector of them; 0: they do not lie beside each
+// other.
+static berth_expr row_vector(berth_local_plan *p, berth_expr row, berth_expr step, berth_expr k) {
+    berth_tfn *fn = p->fn;
+    berth_nest_loop innermost = p->sum.loops[p->sum.count - 1];
+    if (innermost.extent % p->row_terms) return 0;
+    if (fn->exprs.data[p->row_value].kind != BERTH_EXPR_LOAD) return 0;
+    berth_var term = berth_tfn_var(fn, "term"), moved = innermost.var;
+    uint32_t count = fn->vars.count;
+    berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, count + 1);
+    split_sum(p, step, k, map);
+    berth_local__split_index(p, &p->rows, row, map);
+    map[moved] = berth_local__add(p, map[moved], berth_local__ref(p, term));
+    berth_expr value = berth_tfn_substitute(fn, p->row_value, map, count);
+    return berth_vectorize_expr(fn, value, term, (uint16_t)p->row_terms, BERTH_NONE, 0);
+}
+
+// Row of the operand that row `at` of the tile holds; after the last row the last one again.
+static berth_expr row_at(const berth_local_plan *p, berth_expr at) {
+    int64_t group_rows = p->local_y * p->tile_rows;
+    berth_expr row =
+        berth_local__add(p, berth_local__scale(p, berth_local__ref(p, p->group_y), group_rows), at);
+    return p->rows.extent % group_rows ? berth_local__clamp(p, row, p->rows.extent) : row;
+}
+
+// `row_terms` elements of a row at once, where they lie beside each other: by all items of the group, one after another along
+// the sum, then along rows.
+static bool stage_row_vectors(berth_local_plan *p, berth_expr step, berth_expr slot) {
+    berth_tfn *fn = p->fn;
+    int64_t vectors = p->depth / p->row_terms, items = p->local_x * p->local_y;
+    int64_t group_rows = p->local_y * p->tile_rows;
+    if (p->row_terms == 1 || items % vectors) return false;
+    berth_expr item =
+        berth_local__add(p, berth_local__scale(p, berth_local__ref(p, p->item_y), p->local_x),
+                         berth_local__ref(p, p->item_x));
+    berth_expr by = berth_tfn_index(fn, vectors);
+    share rows =
+        share_of(p, group_rows, berth_tfn_binary(fn, BERTH_BINARY_DIV, item, by), items / vectors);
+    berth_expr first = berth_tfn_binary(fn, BERTH_BINARY_MOD, item, by);
+    first = berth_local__scale(p, first, p->row_terms);
+    berth_expr inside = in_sum(p, step, first);
+    berth_expr value = row_vector(p, row_at(p, rows.at), step, first);
+    if (!value) return false;
+    uint16_t lanes = (uint16_t)p->row_terms;
+    berth_expr at[] = {berth_local__row_of(p, slot, group_rows, rows.at),
+                       berth_tfn_ramp(fn, first, lanes)};
+    berth_stmt none = 0, body = berth_tfn_store(fn, p->row_tile, at, 2, value);
+    if (inside)
+        none = berth_tfn_store(fn, p->row_tile, at, 2, berth_tfn_broadcast(fn, zero(p), lanes));
+    berth_local__emit(p, share_loop(p, &rows, guard(p, inside, body, none)));
+    return true;
+}
+
 static void stage_rows(berth_local_plan *p, berth_expr step, berth_expr slot) {
     berth_tfn *fn = p->fn;
     bool along = runs_along_rows(p);
+    if (!along && stage_row_vectors(p, step, slot)) return;
     int64_t group_rows = p->local_y * p->tile_rows;
-    share rows = along ? share_of(p, group_rows, p->item_x, p->local_x)
-                       : share_of(p, group_rows, p->item_y, p->local_y);
-    share ks = along ? share_of(p, p->depth, p->item_y, p->local_y)
-                     : share_of(p, p->depth, p->item_x, p->local_x);
-    berth_expr inside = 0;
-    berth_expr k = sum_index(p, step, ks.at, &inside);
-    berth_expr row = berth_local__add(
-        p, berth_local__scale(p, berth_local__ref(p, p->group_y), group_rows), rows.at);
-    if (p->rows.extent % group_rows) row = berth_local__clamp(p, row, p->rows.extent);
+    berth_expr x = berth_local__ref(p, p->item_x), y = berth_local__ref(p, p->item_y);
+    share rows = share_of(p, group_rows, along ? x : y, along ? p->local_x : p->local_y);
+    share ks = share_of(p, p->depth, along ? y : x, along ? p->local_y : p->local_x);
+    berth_expr inside = in_sum(p, step, ks.at);
+    berth_expr row = row_at(p, rows.at);
     uint32_t count = fn->vars.count;
     berth_expr *map = berth_arena_new_array(fn->module->arena, berth_expr, count + 1);
-    berth_local__split_index(p, &p->sum, k, map);
+    split_sum(p, step, ks.at, map);
     berth_local__split_index(p, &p->rows, row, map);
     berth_expr value = berth_tfn_substitute(fn, p->row_value, map, count);
     berth_expr at[] = {berth_local__row_of(p, slot, group_rows, rows.at), ks.at};
@@ -219,7 +298,10 @@ static void stage_rows(berth_local_plan *p, berth_expr step, berth_expr slot) {
 }
 
 void berth_local__stage(berth_local_plan *p, berth_expr step, berth_expr slot) {
-    stage_columns(p, step, slot);
+    for (int64_t v = 0; v < p->vectors; ++v) {
+        berth_local__mean_vector(p, v);
+        stage_columns(p, step, slot);
+    }
     stage_rows(p, step, slot);
 }
 

@@ -5,8 +5,6 @@
 #include "compiler/schedule/policy_cpu.h"
 #include "ir/tensor/copies.h"
 
-#define MOST_ROWS 64  // each is a statement for every term of the sum
-
 static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
@@ -196,125 +194,17 @@ bool berth_local__analyse(berth_local_plan *p) {
     return p->rows.extent >= 2 && p->sum.extent >= 4;
 }
 
-// ---- sizes --------------------------------------------------------------------------------------
-
-berth_local_tile_limits berth_local_tile_limits_of(const berth_target *target) {
-    return (berth_local_tile_limits){.lanes = 4,
-                                     .rows = target->item_rows,
-                                     .group_columns = target->group_columns,
-                                     .group_rows = target->group_rows,
-                                     .depth = target->tile_depth,
-                                     .group_size = target->max_group_size,
-                                     .local_memory_bytes = target->local_memory_bytes,
-                                     .compute_units = target->compute_units};
-}
-
-static int64_t choose_depth(int64_t sum, int64_t wanted) {
-    int64_t best = 0;
-    for (int64_t d = wanted > 1 ? wanted / 2 : 1; d <= 2 * wanted && d <= sum; ++d) {
-        int64_t distance = d > wanted ? d - wanted : wanted - d;
-        int64_t known = best > wanted ? best - wanted : wanted - best;
-        if (sum % d == 0 && (best == 0 || distance < known)) best = d;
-    }
-    if (best == 0) best = sum < wanted ? sum : wanted;
-    return best;
-}
-
-// Languages have vectors of 32-bit elements (and of narrower ones, which are no sums).
-uint16_t berth_local__most_lanes(const berth_local_plan *p, const berth_local_tile_limits *limits) {
-    berth_dtype dtype = p->fn->bufs.data[p->reduction.acc].dtype;
-    return dtype == BERTH_DTYPE_F32 || dtype == BERTH_DTYPE_I32 ? limits->lanes : 1;
-}
-
-static void choose_lanes(berth_local_plan *p, const berth_local_tile_limits *limits) {
-    berth_nest_loop *last = &p->columns.loops[p->columns.count - 1];
-    int64_t lanes = berth_local__most_lanes(p, limits);
-    while (lanes > 1 && ceil_div(last->extent, lanes) * lanes * 3 > last->extent * 4) lanes /= 2;
-    lanes = berth_decide(p->fn, BERTH_DECISION_LANES, lanes, 1, berth_local__most_lanes(p, limits),
-                         "vectors that a work-item computes with");
-    if (lanes & (lanes - 1)) {
-        berth_decision_wrong(p->fn, BERTH_DECISION_LANES, "vectors have a power of two of lanes");
-        lanes = 1;
-    }
-    p->lanes = (uint16_t)lanes;
-    p->column_blocks = ceil_div(last->extent, p->lanes);
-    p->columns.extent = p->columns.extent / last->extent * p->column_blocks;
-}
-
-static void choose_group(berth_local_plan *p, const berth_local_tile_limits *limits) {
-    p->local_x =
-        p->columns.extent < limits->group_columns ? p->columns.extent : limits->group_columns;
-    p->local_y = ceil_div(p->rows.extent, p->tile_rows);
-    if (p->local_y > limits->group_rows) p->local_y = limits->group_rows;
-    while (p->local_x * p->local_y > limits->group_size && p->local_x * p->local_y > 1)
-        *(p->local_x > p->local_y ? &p->local_x : &p->local_y) /= 2;
-    p->local_x = berth_decide(p->fn, BERTH_DECISION_GROUP_COLUMNS, p->local_x, 1,
-                              limits->group_size, "work-items of a group");
-    int64_t most = limits->group_size / p->local_x;
-    int64_t rows = p->local_y < most ? p->local_y : most;
-    p->local_y = berth_decide(p->fn, BERTH_DECISION_GROUP_ROWS, rows < 1 ? 1 : rows, 1,
-                              most < 1 ? 1 : most, "work-items of a group beside its columns");
-}
-
-static int64_t local_bytes(const berth_local_plan *p) {
-    int64_t rows = p->local_y * p->tile_rows, columns = p->local_x * p->lanes;
-    berth_dtype dtype = p->fn->bufs.data[p->reduction.acc].dtype;
-    int64_t element_bytes = (int64_t)berth_dtype_size_bytes(dtype);
-    return element_bytes * (rows * (p->depth + 1) + p->depth * columns);
-}
-
-static void choose_stages(berth_local_plan *p, const berth_local_tile_limits *limits) {
-    int64_t most = limits->local_memory_bytes / local_bytes(p);
-    int64_t steps = ceil_div(p->sum.extent, p->depth);
-    if (most > steps) most = steps;
-    if (most > BERTH_TFN_MOST_PENDING) most = BERTH_TFN_MOST_PENDING;
-    if (most < 1) most = 1;
-    int64_t wanted = limits->copy_stages > 0 ? limits->copy_stages : 1;
-    p->copies = limits->copy_stages > 0;
-    p->stages = berth_decide(p->fn, BERTH_DECISION_STAGES, wanted < most ? wanted : most, 1, most,
-                             "the memory of a group, and steps of the sum");
-}
-
-static bool choose_sizes(berth_local_plan *p, const berth_local_tile_limits *limits) {
-    choose_lanes(p, limits);
-    p->tile_rows = ceil_div(p->rows.extent, ceil_div(p->rows.extent, limits->rows));
-    p->tile_rows = berth_decide(p->fn, BERTH_DECISION_ROWS, p->tile_rows, 1, MOST_ROWS,
-                                "accumulators of a work-item");
-    choose_group(p, limits);
-    for (p->depth = choose_depth(p->sum.extent, limits->depth);
-         p->depth > 0 && local_bytes(p) > limits->local_memory_bytes;)
-        p->depth /= 2;
-    if (p->depth == 0) {
-        berth_decisions_refuse(p->fn, berth_status_make(BERTH_FAILED_PRECONDITION,
-                                                        "schedule: local tile: a step of the sum "
-                                                        "takes more than the %lld bytes of a "
-                                                        "group's memory",
-                                                        (long long)limits->local_memory_bytes));
-        return false;
-    }
-    p->depth = berth_decide(p->fn, BERTH_DECISION_DEPTH, p->depth, 1, p->sum.extent, "the sum");
-    if (local_bytes(p) > limits->local_memory_bytes)
-        berth_decision_wrong(p->fn, BERTH_DECISION_DEPTH,
-                             berth_arena_printf(p->fn->module->arena,
-                                                "the tiles take %lld bytes, and a group has %lld",
-                                                (long long)local_bytes(p),
-                                                (long long)limits->local_memory_bytes));
-    choose_stages(p, limits);
-    return true;
-}
-
 // ---- building -----------------------------------------------------------------------------------
 
 static void declare(berth_local_plan *p) {
     berth_tfn *fn = p->fn;
     berth_dtype dtype = fn->bufs.data[p->reduction.acc].dtype;
-    // One element more per row: neighbours in a column then lie in different banks.
-    int64_t row_dims[] = {p->stages * p->local_y * p->tile_rows, p->depth + 1};
-    int64_t column_dims[] = {p->stages * p->depth, p->local_x * p->lanes};
-    int64_t lanes = p->lanes;
+    int64_t row_dims[] = {p->stages * p->local_y * p->tile_rows, berth_local__row_stride(p)};
+    int64_t column_dims[] = {p->stages * p->depth, p->vectors * p->local_x * p->lanes};
+    int64_t lanes = p->lanes, accumulators = p->vectors * p->tile_rows;
     p->row_tile = berth_tfn_buffer(fn, "row_tile", dtype, 2, row_dims, BERTH_SCOPE_LOCAL);
     p->column_tile = berth_tfn_buffer(fn, "column_tile", dtype, 2, column_dims, BERTH_SCOPE_LOCAL);
-    p->acc = berth_tfn_buffer(fn, "acc", dtype, 1, &p->tile_rows, BERTH_SCOPE_REGISTER);
+    p->acc = berth_tfn_buffer(fn, "acc", dtype, 1, &accumulators, BERTH_SCOPE_REGISTER);
     p->spill = berth_tfn_buffer(fn, "spill", dtype, 1, &lanes, BERTH_SCOPE_PRIVATE);
     if (lanes > 1) fn->bufs.data[p->acc].lanes = p->lanes;
     p->group_y = berth_tfn_var(fn, "group_row");
@@ -325,9 +215,23 @@ static void declare(berth_local_plan *p) {
     p->marker = berth_tfn_let_var(fn, "acc", dtype, p->lanes, false);
 }
 
+// Of the vector that is meant, among those of the row.
 static berth_expr vector_column(const berth_local_plan *p) {
-    return berth_local__add(p, berth_local__scale(p, berth_local__ref(p, p->group_x), p->local_x),
-                            berth_local__ref(p, p->item_x));
+    berth_expr group =
+        berth_local__scale(p, berth_local__ref(p, p->group_x), p->vectors * p->local_x);
+    return berth_local__add(p, group, berth_local__vector_of_tile(p));
+}
+
+berth_expr berth_local__vector_of_tile(const berth_local_plan *p) {
+    berth_expr item = berth_local__ref(p, p->item_x);
+    if (p->vector == 0) return item;
+    return berth_local__add(p, berth_tfn_index(p->fn, p->vector * p->local_x), item);
+}
+
+void berth_local__mean_vector(berth_local_plan *p, int64_t vector) {
+    p->vector = vector;
+    p->block = p->blocks[vector];
+    p->values = p->values_of[vector];
 }
 
 // A multiple of `lanes` in view of whoever asks what an address is a multiple of.
@@ -335,14 +239,18 @@ berth_expr berth_local__column_block(const berth_local_plan *p) {
     return berth_local__scale(p, berth_local__ref(p, p->block), p->lanes);
 }
 
-// What the column loops are in this work-item, once.
-static void emit_columns(berth_local_plan *p) {
+static bool whole_columns(const berth_local_plan *p) {
+    return p->columns.extent % (p->vectors * p->local_x) == 0;
+}
+
+// What the column loops are in this work-item for the vector that is meant, once.
+static void emit_vector(berth_local_plan *p) {
     berth_tfn *fn = p->fn;
     berth_flat_loops blocks = p->columns;
     berth_nest_loop *last = &blocks.loops[blocks.count - 1];
     last->extent = p->column_blocks;
     berth_expr index = vector_column(p);
-    if (p->columns.extent % p->local_x) index = berth_local__clamp(p, index, p->columns.extent);
+    if (!whole_columns(p)) index = berth_local__clamp(p, index, p->columns.extent);
     p->values = berth_arena_new_array(fn->module->arena, berth_expr, fn->vars.count + 1);
     berth_local__split_index(p, &blocks, index, p->values);
     for (int i = 0; i < blocks.count; ++i) {
@@ -361,37 +269,63 @@ static void emit_columns(berth_local_plan *p) {
     }
 }
 
+static void emit_columns(berth_local_plan *p) {
+    for (p->vector = 0; p->vector < p->vectors; ++p->vector) {
+        emit_vector(p);
+        p->blocks[p->vector] = p->block;
+        p->values_of[p->vector] = p->values;
+    }
+    berth_local__mean_vector(p, 0);
+}
+
 bool berth_local__is_ragged(const berth_local_plan *p) {
     return p->columns.loops[p->columns.count - 1].extent % p->lanes != 0;
 }
 
-static void emit_update(berth_local_plan *p, berth_var inner, berth_expr slot) {
+static berth_expr load_columns(berth_local_plan *p, berth_expr row) {
     berth_tfn *fn = p->fn;
     berth_dtype dtype = fn->bufs.data[p->acc].dtype;
-    berth_expr k = berth_local__ref(p, inner);
-    berth_expr column = berth_local__scale(p, berth_local__ref(p, p->item_x), p->lanes);
+    berth_expr column = berth_local__scale(p, berth_local__vector_of_tile(p), p->lanes);
     if (p->lanes > 1) column = berth_tfn_ramp(fn, column, p->lanes);
     berth_var loaded = berth_tfn_let_var(fn, "w", dtype, p->lanes, false);
-    berth_local__emit(
-        p,
-        berth_tfn_let(
-            fn, loaded,
-            berth_tfn_load(fn, p->column_tile,
-                           (berth_expr[]){berth_local__row_of(p, slot, p->depth, k), column}, 2)));
+    berth_expr load = berth_tfn_load(fn, p->column_tile, (berth_expr[]){row, column}, 2);
+    berth_local__emit(p, berth_tfn_let(fn, loaded, load));
+    return berth_local__ref(p, loaded);
+}
+
+static void emit_products(berth_local_plan *p, int64_t row, berth_expr a, const berth_expr *w) {
+    berth_tfn *fn = p->fn;
+    berth_dtype dtype = fn->bufs.data[p->acc].dtype;
+    for (int64_t v = 0; v < p->vectors; ++v) {
+        berth_expr at = berth_tfn_index(fn, v * p->tile_rows + row);
+        berth_expr acc = berth_tfn_load(fn, p->acc, &at, 1);
+        berth_expr x = p->lanes > 1 ? berth_tfn_broadcast(fn, a, p->lanes) : a;
+        berth_expr value =
+            berth_dtype_is_float(dtype)
+                ? berth_tfn_fma(fn, x, w[v], acc)
+                : berth_local__add(p, acc, berth_tfn_binary(fn, BERTH_BINARY_MUL, x, w[v]));
+        berth_local__emit(p, berth_tfn_store(fn, p->acc, &at, 1, value));
+    }
+}
+
+static void emit_update(berth_local_plan *p, berth_expr k, berth_expr slot) {
+    berth_tfn *fn = p->fn;
+    berth_expr w[BERTH_LOCAL_MOST_VECTORS];
+    for (int64_t v = 0; v < p->vectors; ++v) {
+        berth_local__mean_vector(p, v);
+        w[v] = load_columns(p, berth_local__row_of(p, slot, p->depth, k));
+    }
     berth_expr first = berth_local__scale(p, berth_local__ref(p, p->item_y), p->tile_rows);
     first = berth_local__row_of(p, slot, p->local_y * p->tile_rows, first);
     for (int64_t r = 0; r < p->tile_rows; ++r) {
         berth_expr row = berth_local__add(p, first, berth_tfn_index(fn, r));
         berth_expr a = berth_tfn_load(fn, p->row_tile, (berth_expr[]){row, k}, 2);
-        berth_expr w = berth_local__ref(p, loaded);
-        berth_expr at = berth_tfn_index(fn, r);
-        berth_expr acc = berth_tfn_load(fn, p->acc, &at, 1);
-        if (p->lanes > 1) a = berth_tfn_broadcast(fn, a, p->lanes);
-        berth_expr value =
-            berth_dtype_is_float(dtype)
-                ? berth_tfn_fma(fn, a, w, acc)
-                : berth_local__add(p, acc, berth_tfn_binary(fn, BERTH_BINARY_MUL, a, w));
-        berth_local__emit(p, berth_tfn_store(fn, p->acc, &at, 1, value));
+        if (p->vectors > 1) {
+            berth_var x = berth_tfn_let_var(fn, "x", fn->bufs.data[p->acc].dtype, 1, false);
+            berth_local__emit(p, berth_tfn_let(fn, x, a));
+            a = berth_local__ref(p, x);
+        }
+        emit_products(p, r, a, w);
     }
 }
 
@@ -421,20 +355,20 @@ static berth_stmt scalar_store(berth_local_plan *p, int which, acc_load *from,
 }
 
 // Lane by lane, from memory: of a vector that is not whole, or whose epilogue has no vector form.
-static berth_stmt scalar_epilogue(berth_local_plan *p, int64_t row, berth_expr *map) {
+static berth_stmt scalar_epilogue(berth_local_plan *p, int64_t acc, berth_expr *map) {
     berth_tfn *fn = p->fn;
     uint32_t first = p->out.count;
     const berth_nest_loop *last = &p->columns.loops[p->columns.count - 1];
-    berth_expr row_at = berth_tfn_index(fn, row);
+    berth_expr acc_at = berth_tfn_index(fn, acc);
     if (p->lanes == 1) {
-        acc_load from = {p, p->acc, row_at};
+        acc_load from = {p, p->acc, acc_at};
         for (int i = 0; i < p->reduction.epilogue_count; ++i)
             berth_local__emit(p, scalar_store(p, i, &from, map, p->marker));
         return berth_local__take(p, first);
     }
     berth_expr lanes = berth_tfn_ramp(fn, berth_tfn_index(fn, 0), p->lanes);
     berth_local__emit(
-        p, berth_tfn_store(fn, p->spill, &lanes, 1, berth_tfn_load(fn, p->acc, &row_at, 1)));
+        p, berth_tfn_store(fn, p->spill, &lanes, 1, berth_tfn_load(fn, p->acc, &acc_at, 1)));
     berth_var lane = berth_tfn_var(fn, "lane");
     acc_load from = {p, p->spill, berth_local__ref(p, lane)};
     uint32_t body = p->out.count;
@@ -467,14 +401,14 @@ static bool vector_epilogue(berth_local_plan *p, berth_stmt *stores) {
     return true;
 }
 
-static berth_stmt row_epilogue(berth_local_plan *p, int64_t row, berth_expr index,
+static berth_stmt row_epilogue(berth_local_plan *p, int64_t acc, berth_expr index,
                                const berth_stmt *vectors) {
     berth_tfn *fn = p->fn;
     berth_expr *map = berth_local__map(p);
     berth_local__split_index(p, &p->rows, index, map);
-    if (!vectors) return scalar_epilogue(p, row, map);
+    if (!vectors) return scalar_epilogue(p, acc, map);
     uint32_t first = p->out.count;
-    berth_expr at = berth_tfn_index(fn, row);
+    berth_expr at = berth_tfn_index(fn, acc);
     berth_expr *with_acc = berth_local__map(p);
     berth_local__split_index(p, &p->rows, index, with_acc);
     with_acc[p->marker] = berth_tfn_load(fn, p->acc, &at, 1);
@@ -484,9 +418,10 @@ static berth_stmt row_epilogue(berth_local_plan *p, int64_t row, berth_expr inde
     if (!berth_local__is_ragged(p)) return whole;
     int64_t last = p->columns.loops[p->columns.count - 1].extent - p->lanes;
     berth_expr is_whole = berth_local__less(p, berth_local__column_block(p), last + 1);
-    return berth_tfn_if(fn, is_whole, whole, scalar_epilogue(p, row, map));
+    return berth_tfn_if(fn, is_whole, whole, scalar_epilogue(p, acc, map));
 }
 
+// Of the vector that is meant.
 static void emit_epilogue(berth_local_plan *p) {
     berth_tfn *fn = p->fn;
     berth_stmt stores[8];
@@ -498,12 +433,13 @@ static void emit_epilogue(berth_local_plan *p) {
                          berth_local__scale(p, berth_local__ref(p, p->item_y), p->tile_rows));
     for (int64_t r = 0; r < p->tile_rows; ++r) {
         berth_expr row = berth_local__add(p, start, berth_tfn_index(fn, r));
-        berth_stmt body = row_epilogue(p, r, row, vectors ? stores : NULL);
+        int64_t acc = p->vector * p->tile_rows + r;
+        berth_stmt body = row_epilogue(p, acc, row, vectors ? stores : NULL);
         if (p->rows.extent % group_rows)
             body = berth_tfn_if(fn, berth_local__less(p, row, p->rows.extent), body, 0);
         berth_local__emit(p, body);
     }
-    if (p->columns.extent % p->local_x == 0) return;
+    if (whole_columns(p)) return;
     berth_stmt all = berth_local__take(p, first);
     berth_local__emit(
         p, berth_tfn_if(fn, berth_local__less(p, vector_column(p), p->columns.extent), all, 0));
@@ -517,17 +453,21 @@ static void update_step(void *user, berth_expr slot) {
     berth_local_plan *p = user;
     berth_tfn *fn = p->fn;
     berth_var inner = berth_tfn_var(fn, "k");
+    int64_t count = p->depth / p->row_terms;
     uint32_t update = p->out.count;
-    emit_update(p, inner, slot);
+    berth_expr k = berth_local__scale(p, berth_local__ref(p, inner), p->row_terms);
+    for (int64_t term = 0; term < p->row_terms; ++term)
+        emit_update(p, term ? berth_local__add(p, k, berth_tfn_index(fn, term)) : k, slot);
     berth_stmt updates = berth_local__take(p, update);
     // PoCL runs a loop whose bounds are the same for all work-items in step over them, with the
     // accumulators in memory: a bound that looks different keeps them in registers (8 times
     // faster).
-    berth_expr extent = berth_tfn_index(fn, p->depth);
+    berth_expr extent = berth_tfn_index(fn, count);
     if (p->one_by_one)
         extent = berth_tfn_binary(fn, BERTH_BINARY_MIN, extent,
                                   berth_local__add(p, berth_local__ref(p, p->item_x), extent));
-    berth_local__emit(p, berth_tfn_for(fn, inner, extent, BERTH_LOOP_SERIAL, updates));
+    berth_loop_kind kind = p->row_terms > 1 ? BERTH_LOOP_UNROLL : BERTH_LOOP_SERIAL;
+    berth_local__emit(p, berth_tfn_for(fn, inner, extent, kind, updates));
 }
 
 static berth_stmt work_item(berth_local_plan *p) {
@@ -535,7 +475,7 @@ static berth_stmt work_item(berth_local_plan *p) {
     emit_columns(p);
     berth_local__emit(p, berth_tfn_alloc(fn, p->acc));
     if (p->lanes > 1) berth_local__emit(p, berth_tfn_alloc(fn, p->spill));
-    for (int64_t r = 0; r < p->tile_rows; ++r) {
+    for (int64_t r = 0; r < p->vectors * p->tile_rows; ++r) {
         berth_expr at = berth_tfn_index(fn, r);
         berth_expr init = p->reduction.init;
         if (p->lanes > 1) init = berth_tfn_broadcast(fn, init, p->lanes);
@@ -547,7 +487,10 @@ static berth_stmt work_item(berth_local_plan *p) {
                                                .stage = stage_step,
                                                .update = update_step,
                                                .user = p});
-    emit_epilogue(p);
+    for (int64_t v = 0; v < p->vectors; ++v) {
+        berth_local__mean_vector(p, v);
+        emit_epilogue(p);
+    }
     return berth_local__take(p, 0);
 }
 
@@ -581,14 +524,32 @@ static berth_stmt build(berth_local_plan *p) {
                           item};
     return berth_local__groups(p, berth_tfn_seq(fn, group, 3),
                                ceil_div(p->rows.extent, p->local_y * p->tile_rows),
-                               ceil_div(p->columns.extent, p->local_x));
+                               ceil_div(p->columns.extent, p->vectors * p->local_x));
+}
+
+static void move_loop(berth_flat_loops *flat, int from, int to) {
+    berth_nest_loop moved = flat->loops[from];
+    for (int i = from; i < to; ++i) flat->loops[i] = flat->loops[i + 1];
+    for (int i = from; i > to; --i) flat->loops[i] = flat->loops[i - 1];
+    flat->loops[to] = moved;
+}
+
+// Loops of one iteration go to the front of the sum, and the last whose extent is a multiple of `wanted` terms to the end: of a
+// convolution the channels, so that all terms of a step are of one place of the window.
+static void order_sum(berth_local_plan *p, int64_t wanted) {
+    int innermost = -1;
+    for (int i = 0; i < p->sum.count; ++i)
+        if (p->sum.loops[i].extent == 1) move_loop(&p->sum, i, 0);
+    for (int i = 0; i < p->sum.count; ++i)
+        if (p->sum.loops[i].extent > 1 && p->sum.loops[i].extent % wanted == 0) innermost = i;
+    if (innermost >= 0) move_loop(&p->sum, innermost, p->sum.count - 1);
 }
 
 berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
                             const berth_local_tile_limits *limits) {
     berth_local_plan p = {.fn = fn, .nest = *nest, .one_by_one = limits->one_by_one};
-    if (!berth_nest_is_independent(fn, nest) || !berth_local__analyse(&p) ||
-        !choose_sizes(&p, limits))
-        return 0;
+    if (!berth_nest_is_independent(fn, nest) || !berth_local__analyse(&p)) return 0;
+    if (limits->row_terms > 1) order_sum(&p, limits->depth);
+    if (!berth_local__choose_sizes(&p, limits)) return 0;
     return build(&p);
 }

@@ -4,6 +4,8 @@
 
 #include "compiler/schedule/work_groups.h"
 
+enum { BERTH_LOCAL_MOST_VECTORS = 4 };
+
 // Some loops of a nest as one flat index: value of loop i = index / inner_i % extent_i.
 typedef struct berth_flat_loops {
     berth_nest_loop loops[BERTH_NEST_MAX_LOOPS];  // outermost first
@@ -24,19 +26,26 @@ typedef struct berth_local_plan {
     int64_t column_blocks;  // of the last column loop
     uint16_t lanes;
     int64_t tile_rows;  // of a work-item
+    int64_t vectors;    // of columns of a work-item, `local_x` apart; 1 to BERTH_LOCAL_MOST_VECTORS
+    int64_t row_terms;  // terms of a row that lie so that they can be read at once; divides `depth`
     int64_t local_x;    // work-items along columns
     int64_t local_y;    // along rows
     int64_t depth;      // of the sum, staged at once
     int64_t stages;     // tiles at a time, in turns
     bool copies;        // the device has copies that go on by themselves
     bool one_by_one;
-    berth_buf row_tile;  // [local_y * tile_rows][depth + 1]; of several stages, one after another
-    berth_buf column_tile;  // [depth][local_x * lanes]
-    berth_buf acc;          // [tile_rows], vectors
+    berth_buf row_tile;  // [local_y * tile_rows][row_stride]; of several stages, one after another
+    berth_buf column_tile;  // [depth][vectors * local_x * lanes]
+    berth_buf acc;          // [vectors][tile_rows], vectors
     berth_buf spill;        // [lanes], for partial vectors
-    berth_var group_y, group_x, item_y, item_x, block, lane;
-    berth_var marker;    // stands for an accumulator while the epilogue is vectorised
-    berth_expr *values;  // by variable: what column loops are in this work-item (lane at 0)
+    berth_var group_y, group_x, item_y, item_x, lane;
+    berth_var marker;  // stands for an accumulator while the epilogue is vectorised
+    // Of each vector of a work-item: its block, and by variable what column loops are (lane at 0).
+    berth_var blocks[BERTH_LOCAL_MOST_VECTORS];
+    berth_expr *values_of[BERTH_LOCAL_MOST_VECTORS];
+    int64_t vector;      // the one that is meant
+    berth_var block;     // its
+    berth_expr *values;  // its
     BERTH_VEC(berth_stmt) out;
 } berth_local_plan;
 
@@ -58,6 +67,9 @@ void berth_local__emit(berth_local_plan *p, berth_stmt stmt);
 berth_stmt berth_local__take(berth_local_plan *p, uint32_t first);  // what was emitted since
 berth_expr berth_local__column_block(const berth_local_plan *p);    // first column of the vector
 bool berth_local__is_ragged(const berth_local_plan *p);  // vectors at the end are not whole
+// Of the vector that is meant, among those of the group.
+berth_expr berth_local__vector_of_tile(const berth_local_plan *p);
+void berth_local__mean_vector(berth_local_plan *p, int64_t vector);
 
 // Fills reduction, row_value, column_value and the loops of fn and nest; false: the nest has no such form.
 bool berth_local__analyse(berth_local_plan *p);
@@ -66,6 +78,10 @@ uint16_t berth_local__most_lanes(const berth_local_plan *p, const berth_local_ti
 // The grid around what one group does: group_y, group_x, and the batch along z. 0: refused.
 berth_stmt berth_local__groups(berth_local_plan *p, berth_stmt group, int64_t rows,
                                int64_t columns);
+
+// local_sizes.c: the sizes of the tile, and how it is staged; false: refused.
+bool berth_local__choose_sizes(berth_local_plan *p, const berth_local_tile_limits *limits);
+int64_t berth_local__row_stride(const berth_local_plan *p);  // elements of a row of the row tile
 
 // local_stage.c: statements of one work-item that fill its share of the two tiles `slot` with block
 // `step` of the sum.

@@ -29,6 +29,9 @@ static berth_status apply(berth_tfn *fn, const berth_target *target) {
     berth_local_tile_limits limits = berth_local_tile_limits_of(target);
     limits.target = target;
     limits.unit_items = threads;
+    // 64 results of a thread, whose operands come 16 bytes at a time: 4 loads beside 64 products.
+    limits.vectors = 2;
+    limits.row_terms = 4;
     int64_t declared = berth_target_declared_local_bytes(target);
     if (limits.local_memory_bytes > declared) {
         limits.most_memory_bytes = limits.local_memory_bytes;

@@ -18,6 +18,8 @@ berth_stmt berth_work_groups(berth_tfn *fn, berth_stmt stmt);
 typedef struct berth_local_tile_limits {
     uint16_t lanes;              // of the vectors that a work-item computes with
     int64_t rows;                // most rows of vectors of a work-item (accumulators)
+    int64_t vectors;             // most of these beside each other; 0 = one
+    int64_t row_terms;           // terms of a row that a work-item reads at once; 0 = one
     int64_t group_columns;       // most work-items of a group along columns
     int64_t group_rows;          // and along rows
     int64_t depth;               // wanted terms of a sum in local memory

@@ -35,3 +35,9 @@ bool berth_tfn_has_pending(const berth_tfn *fn, berth_stmt id) {
 bool berth_tfn_has_products(const berth_tfn *fn, berth_stmt id) {
     return has_barrier(fn, id, 0, 1);
 }
+
+int berth_tfn_most_pending(const berth_tfn *fn, berth_stmt id) {
+    int pending = BERTH_TFN_MOST_PENDING;
+    while (pending >= 0 && !has_barrier(fn, id, pending, 0)) --pending;
+    return pending;
+}

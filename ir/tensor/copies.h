@@ -41,5 +41,7 @@ static inline int berth_tfn_products_of(const berth_stmt_node *barrier) {
 bool berth_tfn_has_pending(const berth_tfn *fn, berth_stmt id);
 // The same of barriers that leave products.
 bool berth_tfn_has_products(const berth_tfn *fn, berth_stmt id);
+// The most stretches of copies that one of them leaves pending; -1: there is none.
+int berth_tfn_most_pending(const berth_tfn *fn, berth_stmt id);
 
 #endif  // BERTH_IR_TENSOR_COPIES_H_

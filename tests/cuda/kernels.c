@@ -66,10 +66,26 @@ cuda_images cuda_images_of_copies(void) {
         "matmul | i32[40,70] i32[70,24] |",
         "conv | f32[1,16,9,11] f32[24,16,3,3] f32[24] | pads=1,1,1,1",
         "conv | f32[2,64,10,12] f32[16,64,1,1] |",
+        // Whole vectors that begin at any place of a line, and at every other one.
+        "conv | f32[1,16,10,14] f32[24,16,3,3] |",
+        "conv | f32[1,16,10,16] f32[24,16,3,3] | dilations=2,2",
         "conv | f32[1,8,14,9] f32[20,8,5,5] | pads=2,2,2,2 strides=2,2",
         "matmul | f16[64,256] f16[256,64] |",
         "matmul_integer | u8[66,320] i8[320,40] |",
         "conv | f16[1,16,9,11] f16[24,16,3,3] f16[24] | pads=1,1,1,1",
+    };
+    return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
+}
+
+cuda_images cuda_images_of_large(void) {
+    static const char *const products[] = {
+        "matmul | f32[256,288] f32[288,512] |",
+        "matmul | f32[250,100] f32[100,500] |",  // the last tile of both, and the end of the sum
+        "gemm | f32[240,52] f32[382,52] f32[382] | transA=0 transB=1",
+        "matmul | i32[250,48] i32[48,250] |",
+        "conv | f32[1,32,18,20] f32[250,32,3,3] f32[250] | pads=1,1,1,1",
+        "conv | f32[1,32,18,20] f32[250,32,3,3]{acdb} | pads=1,1,1,1",  // rows in vectors, padding
+        "conv | f32[2,3,32,39] f32[128,3,7,7] | pads=3,3,3,3 strides=2,2",
     };
     return (cuda_images){.cases = products, .case_count = sizeof(products) / sizeof(*products)};
 }

@@ -28,6 +28,8 @@ cuda_images cuda_images_of_tf32(void);
 cuda_images cuda_images_of_copies(void);
 // Products whose three tiles in turns take more shared memory than a kernel may declare.
 cuda_images cuda_images_of_wide(void);
+// Products of floats and a convolution that tiles of 128 x 128 compute on a device of few multiprocessors.
+cuda_images cuda_images_of_large(void);
 // Products for sm_90a whose weights lie in panels, which are copied as a whole (compiler/codegen/cuda_bulk.h).
 cuda_images cuda_images_of_panels(void);
 // Products for sm_90a of four steps and more, whose products go on from one step to the next.

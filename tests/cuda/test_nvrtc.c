@@ -51,6 +51,10 @@ static void compile_copies(const berth_target *target) {
     compile_images(target, cuda_images_of_copies(), true);
 }
 
+static void compile_large(const berth_target *target) {
+    compile_images(target, cuda_images_of_large(), true);
+}
+
 static void compile_tf32(const berth_target *target) {
     compile_images(target, cuda_images_of_tf32(), true);
 }
@@ -92,6 +96,7 @@ Test(cuda_nvrtc, all_cases_compile, .timeout = 600) {
     with_target("cuda -arch=sm_80", compile_operators);
     with_target("cuda -arch=sm_80", compile_matrices);
     with_target("cuda -arch=sm_80", compile_copies);
+    with_target("cuda -arch=sm_80 -compute_units=1", compile_large);
     with_target("cuda -arch=sm_80 -features=tf32", compile_tf32);
     berth_dynlib_abandon(nvrtc.library);
 }

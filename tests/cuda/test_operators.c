@@ -173,6 +173,19 @@ static bool uses(const char *text, const berth_target *target, const char *intri
     return prints(text, target, call);
 }
 
+static const char *first_image(const berth_target *target, cuda_images *images,
+                               berth_arena *arena) {
+    berth_status status = cuda_images_print(target, arena, images);
+    cr_assert(!status, "%s", berth_status_message(status));
+    return images->sources[0];
+}
+
+static int count_of(const char *text, const char *what) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, what)); ++at) ++count;
+    return count;
+}
+
 static void run_copies(const berth_target *target, const char *barrier, const char *other) {
     cuda_images images = cuda_images_of_copies();
     for (int i = 0; i < images.case_count; ++i) {
@@ -197,6 +210,37 @@ Test(cuda_operators, tiles_in_flight, .timeout = 600) {
     with_driver("cuda -arch=sm_80 -local_memory_bytes=10800", run_two_stages);
 }
 
+// What nvcc is told of the registers of tiles of 128 x 128 results and 256 threads, of as many cases.
+static void expect_large(const berth_target *target, int expected) {
+    berth_arena *arena = NULL;
+    int count = 0;
+    cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
+    cuda_images images = cuda_images_of_large();
+    const char *first = first_image(target, &images, arena);
+    for (int i = 0; i < images.count; ++i)
+        count += count_of(images.sources[i], "__launch_bounds__(256, 2)");
+    cr_expect_eq(count, expected, "%d of %d", count, images.case_count);
+    // Steps as many as there are tiles in turns, and the copy that reads nothing where padding is.
+    cr_expect(strstr(first, expected ? "#pragma unroll 2\n" : "#pragma unroll 3\n"));
+    cr_expect(strstr(first, "berth_copy_where<4>("));
+    berth_arena_destroy(arena);
+}
+
+static void run_large(const berth_target *target) {
+    expect_large(target, cuda_images_of_large().case_count);
+    run_images(target, cuda_images_of_large());
+}
+
+static void expect_small(const berth_target *target) {
+    expect_large(target, 0);
+}
+
+// On a device of one multiprocessor the largest tiles leave none idle.
+Test(cuda_operators, large_tiles_of_floats, .timeout = 600) {
+    with_driver("cuda -arch=sm_80 -compute_units=1", run_large);
+    with_target("cuda -arch=sm_80 -compute_units=132", expect_small);
+}
+
 static void expect_no_copies(const berth_target *target) {
     cuda_images images = cuda_images_of_copies();
     for (int i = 0; i < images.case_count; ++i)
@@ -206,7 +250,7 @@ static void expect_no_copies(const berth_target *target) {
 static void expect_copies(const berth_target *target) {
     static const char *const copies[] = {"berth_copy_async<16>(",    "berth_copy_async<16, 8>(",
                                          "berth_copy_async<16, 4>(", "berth_copy_async<8>(",
-                                         "berth_copy_async<4>(",     "berth_copies_wait<1>();"};
+                                         "berth_copy_where<4>(",     "berth_copies_wait<1>();"};
     berth_arena *arena = NULL;
     cr_assert_null(berth_arena_create(berth_allocator_system(), &arena));
     cuda_images images = cuda_images_of_copies();
@@ -221,19 +265,6 @@ static void expect_copies(const berth_target *target) {
 Test(cuda_operators, copies_as_wide_as_they_are_aligned) {
     with_target("cuda -arch=sm_75", expect_no_copies);
     with_target("cuda -arch=sm_80", expect_copies);
-}
-
-static const char *first_image(const berth_target *target, cuda_images *images,
-                               berth_arena *arena) {
-    berth_status status = cuda_images_print(target, arena, images);
-    cr_assert(!status, "%s", berth_status_message(status));
-    return images->sources[0];
-}
-
-static int count_of(const char *text, const char *what) {
-    int count = 0;
-    for (const char *at = text; (at = strstr(at, what)); ++at) ++count;
-    return count;
 }
 
 static void expect_launched_memory(const berth_target *target, bool expected) {

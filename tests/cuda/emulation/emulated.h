@@ -240,7 +240,7 @@ template <typename T, int N> struct berth_vec;  // of the generated code
 struct berth_emulated_copy {
     void *to;
     const void *from;
-    int bytes, group;
+    int bytes, zeros, group;
 };
 enum { berth_emulated_most_copies = 1024 };
 struct berth_emulated_copies {
@@ -249,13 +249,19 @@ struct berth_emulated_copies {
 };
 static thread_local berth_emulated_copies berth_copies[1024];
 
-template <int BYTES> static inline void berth_copy_async(void *to, const void *from) {
+// `zeros` behind `bytes` of the source.
+static inline void berth_emulated_begin_copy(void *to, const void *from, int bytes, int zeros) {
     berth_emulated_copies *copies = &berth_copies[berth_emulated_thread()];
-    if (copies->count == berth_emulated_most_copies || (uintptr_t)to % BYTES ||
-        (uintptr_t)from % BYTES)
-        __builtin_trap();
-    BERTH_COUNT(copied_bytes, BYTES);
-    copies->all[copies->count++] = {to, from, BYTES, copies->group};
+    uintptr_t unaligned = ((uintptr_t)to | (uintptr_t)from) % (uintptr_t)(bytes + zeros);
+    if (copies->count == berth_emulated_most_copies || unaligned) __builtin_trap();
+    BERTH_COUNT(copied_bytes, bytes);
+    copies->all[copies->count++] = {to, from, bytes, zeros, copies->group};
+}
+template <int BYTES> static inline void berth_copy_async(void *to, const void *from) {
+    berth_emulated_begin_copy(to, from, BYTES, 0);
+}
+template <int BYTES> static inline void berth_copy_where(void *to, const void *from, bool where) {
+    berth_emulated_begin_copy(to, from, where ? BYTES : 0, where ? 0 : BYTES);
 }
 template <int LEFT> static inline void berth_copies_wait() {
     berth_emulated_copies *copies = &berth_copies[berth_emulated_thread()];
@@ -265,8 +271,10 @@ template <int LEFT> static inline void berth_copies_wait() {
         const berth_emulated_copy copy = copies->all[i];
         if (copy.group >= copies->group - LEFT)
             copies->all[kept++] = copy;
-        else
+        else {
             memcpy(copy.to, copy.from, (size_t)copy.bytes);
+            memset((char *)copy.to + copy.bytes, 0, (size_t)copy.zeros);
+        }
     }
     if (kept < copies->count) berth_orders[berth_emulated_thread()].stored = true;
     copies->count = kept;
