@@ -303,9 +303,10 @@ typedef struct fitting {
     BERTH_VEC(uint32_t) quantity_of;
     BERTH_VEC(berth_vm_patch) patches;
     int64_t *numbers;  // of one place
+    bool again;        // what was no expression before is tried
 } fitting;
 
-// False: a number is no expression.
+// False: a number is no expression of what was fitted so far.
 static bool fit_place(const finder *f, const group *g, uint32_t place, fitting *fit) {
     const scan *s = &f->scans[g->members.data[0]];
     bool same = true;
@@ -322,10 +323,33 @@ static bool fit_place(const finder *f, const group *g, uint32_t place, fitting *
         if (id == fit->quantity_of.count) quantity = berth_fitter_fit(&fit->fitter, fit->numbers);
         berth_vec_push(f->arena, &fit->quantity_of, quantity);
     }
+    if (fit->again && fit->quantity_of.data[id] == UINT32_MAX)
+        fit->quantity_of.data[id] = berth_fitter_fit(&fit->fitter, fit->numbers);
     berth_vm_patch patch = s->places.data[place];
     patch.quantity = fit->quantity_of.data[id];
+    if (patch.quantity == UINT32_MAX) return false;
     berth_vec_push(f->arena, &fit->patches, patch);
-    return patch.quantity != UINT32_MAX;
+    return true;
+}
+
+// What is an expression of numbers that come later is tried again after them. False: *out_place is no expression.
+static bool fit_places(const finder *f, const group *g, fitting *fit, uint32_t *out_place) {
+    enum { most_later = 4 };
+    uint32_t later[most_later], count = 0;
+    for (uint32_t p = 0; p < f->scans[g->members.data[0]].places.count; ++p) {
+        if (fit_place(f, g, p, fit)) continue;
+        if (count == most_later) {
+            *out_place = later[0];
+            return false;
+        }
+        later[count++] = p;
+    }
+    fit->again = true;
+    for (uint32_t i = 0; i < count; ++i) {
+        *out_place = later[i];
+        if (!fit_place(f, g, later[i], fit)) return false;
+    }
+    return true;
 }
 
 typedef BERTH_VEC(int64_t) word_list;
@@ -356,11 +380,7 @@ static bool make_family(const finder *f, const group *g, berth_vm_family *out,
                               .values = values_of(f, g, places, count)},
                    .known = berth_interner_create(f->arena),
                    .numbers = berth_arena_new_array(f->arena, int64_t, g->members.count)};
-    for (uint32_t p = 0; p < f->scans[g->members.data[0]].places.count; ++p)
-        if (!fit_place(f, g, p, &fit)) {
-            *out_place = p;
-            return false;
-        }
+    if (!fit_places(f, g, &fit, out_place)) return false;
     bool all = value_count == g->members.count;
     const berth_vm_family_header header = {count, fit.fitter.quantities.count, fit.patches.count,
                                            !all};

@@ -46,7 +46,7 @@ typedef struct berth_fitter {
 
 // The quantity that is numbers[m] for every member m; UINT32_MAX: no expression of the forms that are tried
 // is. These are sums of products of variables, with one quotient of one of them; lines of one of them, rounded down; and a number that was fitted before, with a
-// quotient of it (so that what is left of a quotient's tiles is one, too). Inside berth_arena_try.
+// quotient of it (so that what is left of a quotient's tiles is one, too); and a plane over two such numbers. Inside berth_arena_try.
 uint32_t berth_fitter_fit(berth_fitter *fitter, const int64_t *numbers);
 
 #endif  // BERTH_COMPILER_VM_FAMILIES_H_

@@ -336,6 +336,93 @@ static uint32_t fit_known(berth_fitter *f, const int64_t *numbers) {
     return UINT32_MAX;
 }
 
+// ---- two numbers --------------------------------------------------------------------------------
+
+// (factors[0] * k + factors[1] * l + add) / by, without a rest.
+typedef struct plane {
+    int64_t factors[2], add, by;
+} plane;
+
+typedef struct pair {
+    const int64_t *values[2];  // as those of berth_fitter_known
+} pair;
+
+// Wraps; what comes of that is on no plane.
+static int64_t rise(const int64_t *numbers, uint32_t stride, uint32_t member) {
+    return (int64_t)((uint64_t)numbers[(size_t)member * stride] - (uint64_t)numbers[0]);
+}
+
+// Of members 0, a and b, by Cramer's rule: a * d - b * c of two rows. False: it is beyond what numbers have.
+static bool cross(int64_t a, int64_t b, int64_t c, int64_t d, int64_t *out) {
+    int64_t one, other;
+    return !__builtin_mul_overflow(a, d, &one) && !__builtin_mul_overflow(b, c, &other) &&
+           !__builtin_sub_overflow(one, other, out) && *out != INT64_MIN;
+}
+
+// Whether the plane has the number of every member.
+static bool is_on(const berth_fitter *f, const pair *of, const int64_t *numbers, const plane *p) {
+    for (uint32_t m = 0; m < f->member_count; ++m) {
+        int64_t sum = p->add, part;
+        for (int i = 0; i < 2; ++i)
+            if (__builtin_mul_overflow(p->factors[i],
+                                       of->values[i][(size_t)m * BERTH_FAMILY_VARIABLES], &part) ||
+                __builtin_add_overflow(sum, part, &sum))
+                return false;
+        if (__builtin_mul_overflow(numbers[m], p->by, &part) || sum != part) return false;
+    }
+    return true;
+}
+
+// The plane through the first three members that give one.
+static bool find_plane(const berth_fitter *f, const pair *of, const int64_t *numbers, plane *out) {
+    enum { stride = BERTH_FAMILY_VARIABLES, most_by = 1 << 20 };
+    const int64_t *k = of->values[0], *l = of->values[1];
+    uint32_t a = 1, b;
+    int64_t by = 0, of_k, of_l, parts[2];
+    while (a < f->member_count && rise(k, stride, a) == 0 && rise(l, stride, a) == 0) a++;
+    for (b = a + 1; b < f->member_count; ++b) {
+        if (!cross(rise(k, stride, a), rise(l, stride, a), rise(k, stride, b), rise(l, stride, b),
+                   &by))
+            return false;
+        if (by) break;
+    }
+    if (!by ||
+        !cross(rise(numbers, 1, a), rise(l, stride, a), rise(numbers, 1, b), rise(l, stride, b),
+               &of_k) ||
+        !cross(rise(k, stride, a), rise(numbers, 1, a), rise(k, stride, b), rise(numbers, 1, b),
+               &of_l))
+        return false;
+    int64_t common = berth_greatest_divisor(by, berth_greatest_divisor(of_k, of_l));
+    if (by < 0) common = -common;
+    *out = (plane){{of_k / common, of_l / common}, 0, by / common};
+    if (out->by > most_by || __builtin_mul_overflow(numbers[0], out->by, &out->add)) return false;
+    for (int i = 0; i < 2; ++i)
+        if (__builtin_mul_overflow(out->factors[i], of->values[i][0], &parts[i]) ||
+            __builtin_sub_overflow(out->add, parts[i], &out->add))
+            return false;
+    return is_on(f, of, numbers, out);
+}
+
+static uint32_t emit_plane(berth_fitter *f, const uint32_t bases[2], const plane *p) {
+    const expression sum = {.terms = {{.power = {1}}, {.power = {0, 1}}, {.power = {0}}},
+                            .count = 3,
+                            .factors = {p->factors[0], p->factors[1], p->add}};
+    const uint32_t made = emit(f, bases, &sum);
+    return p->by == 1 ? made : quantity(f, BERTH_QUANTITY_QUOTIENT, made, 0, p->by);
+}
+
+// As one of two numbers that were fitted before, as tiles of one size are that others leave over.
+static uint32_t fit_pair(berth_fitter *f, const int64_t *numbers) {
+    for (uint32_t k = 1; k < f->known.count; ++k)
+        for (uint32_t l = 0; l < k; ++l) {
+            const pair of = {{f->known.data[k].values, f->known.data[l].values}};
+            const uint32_t bases[2] = {f->known.data[k].quantity, f->known.data[l].quantity};
+            plane found;
+            if (find_plane(f, &of, numbers, &found)) return emit_plane(f, bases, &found);
+        }
+    return UINT32_MAX;
+}
+
 static void note_known(berth_fitter *f, uint32_t made, const int64_t *numbers) {
     if (f->known.count >= most_known) return;
     int64_t *values =
@@ -353,6 +440,7 @@ uint32_t berth_fitter_fit(berth_fitter *f, const int64_t *numbers) {
     uint32_t made = find_form(f, numbers, &form) ? emit(f, NULL, &form) : UINT32_MAX;
     if (made == UINT32_MAX) made = fit_line(f, numbers);
     if (made == UINT32_MAX) made = fit_known(f, numbers);
+    if (made == UINT32_MAX) made = fit_pair(f, numbers);
     if (made != UINT32_MAX) note_known(f, made, numbers);
     return made;
 }

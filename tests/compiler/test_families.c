@@ -136,6 +136,39 @@ static berth_status expect_rest(void *user) {
     return BERTH_OK;
 }
 
+// Rows in tiles of 12, then of 4, then one by one: tiles of 4 are an expression of the other two numbers.
+static berth_status expect_smaller_tiles(void *user) {
+    berth_arena *arena = user;
+    int64_t values[most_count * BERTH_FAMILY_VARIABLES] = {0};
+    int64_t whole[most_count], in_tiles[most_count], smaller[most_count];
+    for (int m = 0; m < most_count; ++m) {
+        const int64_t v = values[m * BERTH_FAMILY_VARIABLES] = first + m;
+        whole[m] = v / 12;
+        in_tiles[m] = v / 4 * 4;
+        smaller[m] = v % 12 / 4;
+    }
+    berth_fitter f = {
+        .arena = arena, .variable_count = 1, .member_count = most_count, .values = values};
+    cr_expect_eq(berth_fitter_fit(&f, smaller), UINT32_MAX, "two quotients at once");
+    cr_expect_neq(berth_fitter_fit(&f, whole), UINT32_MAX);
+    cr_expect_eq(berth_fitter_fit(&f, smaller), UINT32_MAX, "one of two");
+    cr_expect_neq(berth_fitter_fit(&f, in_tiles), UINT32_MAX);
+    const uint32_t made = berth_fitter_fit(&f, smaller);
+    cr_assert_neq(made, UINT32_MAX, "a plane over both");
+    for (int64_t v = first; v < first + most_count; ++v)
+        cr_expect_eq(value_of(&f, made, v), v % 12 / 4);
+    smaller[most_count / 2]++;
+    cr_expect_eq(berth_fitter_fit(&f, smaller), UINT32_MAX, "all but one member");
+    return BERTH_OK;
+}
+
+Test(families, tiles_of_a_smaller_size_are_an_expression_of_the_others) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_try(arena, expect_smaller_tiles, arena));
+    berth_arena_destroy(arena);
+}
+
 Test(families, what_is_left_of_a_quotient_is_an_expression_of_it) {
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
