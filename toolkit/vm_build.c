@@ -524,6 +524,7 @@ static berth_status look_ahead(builder *b) {
     b->compile.stop_after = "schedule";
     for (uint32_t i = 0; i < count; ++i)
         if (is_looked_at(i, count)) BERTH_TRY(compile_reached(b, i, false));
+    berth_seen_extents_close(b->compile.seen_extents);
     b->compile.stop_after = stop_after;
     b->compile.note_sizes = true;
     for (uint32_t i = 0; i < count; ++i)

@@ -23,6 +23,7 @@ typedef struct berth_cpu_tile {
     int row;                  // -1 = none
     int64_t columns;          // vectors of a tile
     int64_t rows;
+    int64_t rest_rows;  // of the tiles for rows after whole ones, where their number varies
     bool uses_panel;
     bool uses_weight_panel;
     int64_t chunk;  // tiles of rows (of columns: weight panel) that one group works through
@@ -44,6 +45,14 @@ typedef struct berth_cpu_tile_shape {
 // Tiles and rest of the loops that the tile has.
 berth_cpu_tile_shape berth_cpu_tile__columns_of(const berth_cpu_tile *p);
 berth_cpu_tile_shape berth_cpu_tile__rows_of(const berth_cpu_tile *p);
+
+// Whether there are whole tiles of rows, and their number, with the rest's, is another for some sizes.
+bool berth_cpu_tile__tiles_vary(const berth_cpu_tile *p);
+// Whether rows after the whole tiles have code of their own. Of many sizes those without such rows have it, too, where others
+// have some, and an empty group for it: one form for all.
+bool berth_cpu_tile__has_rest_of_rows(const berth_cpu_tile *p);
+// Groups of `chunk` tiles of rows, with the one for the rows after them.
+int64_t berth_cpu_tile__row_groups(const berth_cpu_tile *p);
 bool berth_cpu_tile__in_tile(const berth_cpu_tile *p, int loop);
 // Iterations of the loops around the tile.
 int64_t berth_cpu_tile__groups_around(const berth_cpu_tile *p);
@@ -66,6 +75,13 @@ bool berth_cpu_tile__rest_is_padded(const berth_cpu_tile *p, int64_t rest);
 
 // Whether many sizes share the tile, and the loop has other extents for some. -1: no loop.
 bool berth_cpu_tile__varies(const berth_cpu_tile *p, int loop);
+
+// Sets rows, and rows of the tiles for the rest, to what all sizes together take least for, by an estimate: a form for all.
+// At most `limit` rows; where the sizes are not known, `usual` and one. O(limit^2 * sizes)
+void berth_cpu_tile__share_rows(berth_cpu_tile *p, int64_t usual, int64_t limit);
+// Whether some size, or this one, has rows after the whole tiles that fill tiles for the rest; that these leave over, too.
+bool berth_cpu_tile__some_fill_rest(const berth_cpu_tile *p);
+bool berth_cpu_tile__some_are_single(const berth_cpu_tile *p);
 
 // Lanes of columns after the last whole vector, where nothing may be read after them.
 int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest);

@@ -5,7 +5,7 @@
 
 #define MOST_POSITIONS 64      // accumulators of any tile (tile.c)
 #define MOST_UNROLLED 256      // terms of a sum
-#define ANY_SIZE_ROWS 8        // of a tile for many sizes: rows after whole tiles go one by one
+#define ANY_SIZE_ROWS 8        // of a tile for many sizes that are not known
 #define LONG_SUM 8             // terms, beside which storing a result by itself is little
 #define LONG_SUM_IN_HALVES 32  // terms, beside which storing a register in halves is little
 
@@ -410,7 +410,7 @@ static int64_t colliding_rows(const berth_cpu_tile *p) {
     return panel.count && ways > most ? ways : most;
 }
 
-static int64_t choose_rows(const berth_cpu_tile *p, bool all_vectors) {
+static int64_t choose_rows(berth_cpu_tile *p, bool all_vectors) {
     const berth_cpu_tile_caps *caps = &p->facts->caps;
     int64_t extent = p->nest.loops[p->row].extent;
     int64_t limit = row_limit(p, p->columns);
@@ -419,8 +419,11 @@ static int64_t choose_rows(const berth_cpu_tile *p, bool all_vectors) {
     if (rest && limit * rest > caps->singles) limit = caps->singles / rest;
     if (rows_collide(p) && limit > colliding_rows(p)) limit = colliding_rows(p);
     // As for the next size, so not by the extent.
-    int64_t shared = limit < ANY_SIZE_ROWS ? limit : ANY_SIZE_ROWS;
-    if (berth_cpu_tile__varies(p, p->row) && extent >= shared) return shared;
+    if (berth_cpu_tile__varies(p, p->row)) {
+        berth_cpu_tile__share_rows(p, limit < ANY_SIZE_ROWS ? limit : ANY_SIZE_ROWS, limit);
+        if (extent >= p->rows) return p->rows;
+        p->rest_rows = 1;
+    }
     return berth_cpu_tile__ceil_div(extent, berth_cpu_tile__ceil_div(extent, limit));
 }
 
@@ -432,7 +435,7 @@ void berth_cpu_tile__choose_sizes(berth_cpu_tile *p) {
     int64_t columns = choose_columns(p, all_vectors, &vectors);
     int64_t most = vectors < 1 ? 1 : vectors < MOST_POSITIONS ? vectors : MOST_POSITIONS;
     p->columns = berth_decide(p->fn, BERTH_DECISION_COLUMNS, columns, 1, most, "vectors of a row");
-    p->rows = 1;
+    p->rows = p->rest_rows = 1;
     if (p->row < 0) return;
     int64_t rows = choose_rows(p, all_vectors);
     most = p->nest.loops[p->row].extent;

@@ -40,6 +40,21 @@ berth_cpu_tile_shape berth_cpu_tile__rows_of(const berth_cpu_tile *p) {
                                   p->nest.loops[p->row].extent % p->rows};
 }
 
+bool berth_cpu_tile__tiles_vary(const berth_cpu_tile *p) {
+    return berth_cpu_tile__varies(p, p->row) && berth_cpu_tile__rows_of(p).full > 0;
+}
+
+bool berth_cpu_tile__has_rest_of_rows(const berth_cpu_tile *p) {
+    if (berth_cpu_tile__rows_of(p).rest > 0) return true;
+    return berth_cpu_tile__tiles_vary(p) &&
+           (berth_cpu_tile__some_fill_rest(p) || berth_cpu_tile__some_are_single(p));
+}
+
+int64_t berth_cpu_tile__row_groups(const berth_cpu_tile *p) {
+    const int64_t full = berth_cpu_tile__rows_of(p).full;
+    return full ? full / p->chunk + berth_cpu_tile__has_rest_of_rows(p) : 1;
+}
+
 bool berth_cpu_tile__in_tile(const berth_cpu_tile *p, int loop) {
     return loop == p->row || loop == p->col || loop == p->vec;
 }
@@ -207,7 +222,7 @@ static void choose_without_panel(berth_cpu_tile *p) {
     else if (!products_first && rows.full)
         chunk = results_chunk(p, chunk, rows.full);
     decide_chunk(p, chunk, rows.full);
-    int64_t chunks = rows.full ? rows.full / p->chunk + (rows.rest > 0) : 1;
+    int64_t chunks = berth_cpu_tile__row_groups(p);
     bool columns_outside = p->col >= 0 || buffer_bytes_moved(p, true) > p->facts->l2_bytes / 2;
     berth_tile_order order = products_first && chunks > 1 ? BERTH_TILE_ORDER_ROWS_FIRST
                              : columns_outside && !kept   ? BERTH_TILE_ORDER_COLUMNS_ROWS

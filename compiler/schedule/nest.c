@@ -129,6 +129,16 @@ berth_status berth_schedule_split(berth_tfn *fn, berth_nest *nest, int loop, int
     return BERTH_OK;
 }
 
+// Iterations of both loops together, for each size. NULL: it is not known for one of them.
+static const int64_t *products(const berth_tfn *fn, berth_var a, berth_var b) {
+    const int64_t *of_a = fn->vars.data[a].extents, *of_b = fn->vars.data[b].extents;
+    if (!of_a || !of_b) return NULL;
+    int64_t *made = berth_arena_new_array(fn->module->arena, int64_t, fn->size_count);
+    for (uint32_t i = 0; i < fn->size_count; ++i)
+        if (__builtin_mul_overflow(of_a[i], of_b[i], &made[i])) return NULL;
+    return made;
+}
+
 berth_status berth_schedule_fuse(berth_tfn *fn, berth_nest *nest, int loop) {
     if (!in_range(nest, loop) || !in_range(nest, loop + 1)) return refuse("no such loops to fuse");
     berth_nest_loop a = nest->loops[loop];
@@ -138,6 +148,7 @@ berth_status berth_schedule_fuse(berth_tfn *fn, berth_nest *nest, int loop) {
         return refuse("fused loops have no iterations, or too many");
     berth_var both = derived_var(fn, a.var, "_f");
     fn->vars.data[both].keeps_extent &= fn->vars.data[b.var].keeps_extent;
+    fn->vars.data[both].extents = products(fn, a.var, b.var);
     berth_expr at = berth_tfn_var_ref(fn, both);
     berth_expr extent = berth_tfn_index(fn, b.extent);
     nest->body = berth_replace_var_stmt(fn, nest->body, a.var,

@@ -37,10 +37,10 @@ static berth_stmt tile_body(berth_cpu_tile *p, berth_nest nest, int tile_loops, 
     return nest.body;
 }
 
-// Rows one by one, in a loop: however many they are, the form is the same.
-static berth_stmt single_rows(berth_cpu_tile *p, berth_nest nest, int64_t valid) {
+// Tiles of `rows`, in a loop: however many they are, the form is the same.
+static berth_stmt loop_of_rows(berth_cpu_tile *p, berth_nest nest, int64_t rows, int64_t valid) {
     int loops = nest.count;
-    berth_status status = berth_schedule_split(p->fn, &nest, 0, 1);
+    berth_status status = berth_schedule_split(p->fn, &nest, 0, rows);
     if (status) {
         berth_decisions_refuse(p->fn, status);
         return 0;
@@ -52,9 +52,23 @@ static berth_stmt single_rows(berth_cpu_tile *p, berth_nest nest, int64_t valid)
                          body);
 }
 
-// Whether there are whole tiles, and their number, with the rest's, is another for some sizes.
-static bool tiles_vary(const berth_cpu_tile *p) {
-    return berth_cpu_tile__varies(p, p->row) && berth_cpu_tile__rows_of(p).full > 0;
+// Rows after whole tiles, fewer than one has: in smaller tiles, then one by one. Of many sizes those without such rows have the
+// loops, too, where others do: one form for all. 0: no size has such rows.
+static berth_stmt few_rows(berth_cpu_tile *p, berth_nest nest, int64_t valid) {
+    berth_nest single = nest;
+    const int64_t in_tiles = nest.loops[0].extent / p->rest_rows * p->rest_rows;
+    const bool fill_rest = berth_cpu_tile__some_fill_rest(p);
+    const bool are_single = berth_cpu_tile__some_are_single(p);
+    if (!fill_rest) return are_single ? loop_of_rows(p, single, 1, valid) : 0;
+    if (!are_single) return loop_of_rows(p, nest, p->rest_rows, valid);
+    berth_status status = berth_schedule_peel(p->fn, &nest, 0, in_tiles, &single);
+    if (status) {
+        berth_decisions_refuse(p->fn, status);
+        return 0;
+    }
+    const berth_stmt both[] = {loop_of_rows(p, nest, p->rest_rows, valid),
+                               loop_of_rows(p, single, 1, valid)};
+    return both[0] && both[1] ? berth_tfn_seq(p->fn, both, 2) : 0;
 }
 
 // The tile for one kind of columns: rows in whole tiles, then the rest of them. `inner` holds [row,
@@ -67,15 +81,14 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
     berth_nest rest = inner;
     berth_stmt whole_body = 0;
     berth_stmt rest_body = 0;
-    // Of many sizes those without a rest have the loops for it, too: one form for all.
-    const bool varies = tiles_vary(p);
-    if (rows.rest || varies) {
+    const bool varies = berth_cpu_tile__tiles_vary(p);
+    if (berth_cpu_tile__has_rest_of_rows(p)) {
         berth_status status = berth_schedule_peel(fn, &whole, 0, rows.full * p->rows, &rest);
         if (status) {
             berth_decisions_refuse(fn, status);
             return 0;
         }
-        rest_body = varies ? single_rows(p, rest, valid) : tile_body(p, rest, loops, valid);
+        rest_body = varies ? few_rows(p, rest, valid) : tile_body(p, rest, loops, valid);
         if (!rest_body) return 0;
     }
     if (rows.full == 0) return rest_body;
@@ -91,7 +104,7 @@ static berth_stmt row_tiles(berth_cpu_tile *p, berth_nest inner, int64_t valid, 
     int64_t chunks = berth_cpu_tile__ceil_div(rows.full, chunk);
     berth_var step = berth_tfn_var(fn, "tile");
     berth_expr at = berth_tfn_var_ref(fn, step);
-    if (chunks > 1 || rest_body) {
+    if (chunks > 1 || rest_body || varies) {
         berth_expr first = berth_tfn_binary(fn, BERTH_BINARY_MUL, berth_tfn_var_ref(fn, tile_var),
                                             berth_tfn_index(fn, chunk));
         at = berth_tfn_binary(fn, BERTH_BINARY_ADD, first, at);
@@ -195,7 +208,7 @@ static berth_stmt build_with_panel(berth_cpu_tile *p) {
     berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p);
     berth_cpu_tile_shape rows = berth_cpu_tile__rows_of(p);
     int64_t chunk = p->chunk;
-    int64_t chunks = rows.full / chunk + (rows.rest > 0);
+    int64_t chunks = berth_cpu_tile__row_groups(p);
     berth_nest_loop column_loop = {berth_tfn_var(fn, "columns"), columns.full + (columns.rest > 0),
                                    BERTH_LOOP_SERIAL};
     berth_nest_loop row_loop = {berth_tfn_var(fn, "rows"), chunks, BERTH_LOOP_PARALLEL};
@@ -306,7 +319,8 @@ static berth_nest outer_loops(const berth_cpu_tile *p, berth_nest_loop columns,
     }
     bool columns_outside = p->order == BERTH_TILE_ORDER_COLUMNS_ROWS;
     if (!placed && columns_outside) outer.loops[outer.count++] = columns;
-    if ((rows.extent > 1 || tiles_vary(p)) && p->order != BERTH_TILE_ORDER_ROWS_FIRST)
+    if ((rows.extent > 1 || berth_cpu_tile__tiles_vary(p)) &&
+        p->order != BERTH_TILE_ORDER_ROWS_FIRST)
         outer.loops[outer.count++] = rows;
     if (!placed && !columns_outside) outer.loops[outer.count++] = columns;
     return outer;
@@ -318,7 +332,7 @@ static berth_stmt build(berth_cpu_tile *p) {
     berth_cpu_tile_shape columns = berth_cpu_tile__columns_of(p);
     berth_cpu_tile_shape rows = berth_cpu_tile__rows_of(p);
     int64_t column_groups = columns.full + (columns.rest > 0);
-    int64_t chunks = rows.full ? rows.full / p->chunk + (rows.rest > 0) : 1;
+    int64_t chunks = berth_cpu_tile__row_groups(p);
     berth_nest_loop column_loop = {berth_tfn_var(fn, "columns"), column_groups,
                                    BERTH_LOOP_PARALLEL};
     berth_nest_loop row_loop = {berth_tfn_var(fn, "rows"), chunks, BERTH_LOOP_PARALLEL};

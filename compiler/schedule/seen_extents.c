@@ -3,7 +3,7 @@
 #include <string.h>
 
 // A tile has rows, columns and lanes: with that many loops of one extent none of them is the one that changes.
-enum { least_depth = 3 };
+enum { least_depth = 3, most_sizes = 64 };
 
 typedef struct seen_function {
     struct seen_function *next;
@@ -11,13 +11,15 @@ typedef struct seen_function {
     const char *name;
     // Of loops, in the order of statements.
     uint32_t count;
-    int64_t *extents;  // as first seen
+    int64_t *extents;  // [loop * most_sizes + size]
+    uint32_t size_count;
     bool *changes;
 } seen_function;
 
 struct berth_seen_extents {
     berth_arena *arena;
     seen_function *functions;
+    bool is_closed;
 };
 
 berth_seen_extents *berth_seen_extents_create(berth_arena *arena) {
@@ -57,20 +59,38 @@ static berth_status add(void *user) {
     seen_function *made = berth_arena_new(arena, seen_function);
     made->scope = job->scope;
     made->name = berth_arena_strdup(arena, job->name);
-    made->extents = berth_arena_new_array(arena, int64_t, count + 1);
+    made->extents = berth_arena_new_array(arena, int64_t, ((size_t)count + 1) * most_sizes);
     made->changes = berth_arena_new_array(arena, bool, count + 1);
-    for (berth_stmt id = 1; id < job->fn->stmts.count; ++id)
-        if (is_loop(job->fn, id)) made->extents[made->count++] = extent_of(job->fn, id);
+    made->count = count;
     made->next = job->seen->functions;
     job->seen->functions = job->found = made;
     return BERTH_OK;
+}
+
+// Whether size `size` of those that were noted has the function's extents.
+static bool is_size(const seen_function *held, uint32_t size, const berth_tfn *fn) {
+    uint32_t i = 0;
+    for (berth_stmt id = 1; id < fn->stmts.count; ++id)
+        if (is_loop(fn, id) && held->extents[most_sizes * i++ + size] != extent_of(fn, id))
+            return false;
+    return true;
+}
+
+static void add_size(seen_function *held, const berth_tfn *fn) {
+    uint32_t i = 0;
+    for (uint32_t size = 0; size < held->size_count; ++size)
+        if (is_size(held, size, fn)) return;
+    if (held->size_count == most_sizes) return;
+    for (berth_stmt id = 1; id < fn->stmts.count; ++id)
+        if (is_loop(fn, id)) held->extents[most_sizes * i++ + held->size_count] = extent_of(fn, id);
+    held->size_count++;
 }
 
 static void compare(seen_function *held, const berth_tfn *fn) {
     uint32_t i = 0;
     for (berth_stmt id = 1; id < fn->stmts.count; ++id) {
         if (!is_loop(fn, id)) continue;
-        held->changes[i] |= held->extents[i] != extent_of(fn, id);
+        held->changes[i] |= held->extents[most_sizes * i] != extent_of(fn, id);
         i++;
     }
 }
@@ -102,11 +122,20 @@ static berth_seen_change change_of(const seen_function *held, const berth_tfn *f
     return change;
 }
 
-static void mark_loops(const seen_function *held, berth_tfn *fn) {
+static void mark_loops(const seen_function *held, berth_tfn *fn, bool with_extents) {
     uint32_t i = 0;
-    for (berth_stmt id = 1; id < fn->stmts.count; ++id)
-        if (is_loop(fn, id))
-            fn->vars.data[fn->stmts.data[id].var].keeps_extent = !held->changes[i++];
+    fn->size_count = with_extents ? held->size_count : 0;
+    for (berth_stmt id = 1; id < fn->stmts.count; ++id) {
+        if (!is_loop(fn, id)) continue;
+        berth_var_info *var = &fn->vars.data[fn->stmts.data[id].var];
+        var->keeps_extent = !held->changes[i];
+        var->extents = with_extents ? &held->extents[most_sizes * i] : NULL;
+        i++;
+    }
+}
+
+void berth_seen_extents_close(berth_seen_extents *seen) {
+    seen->is_closed = true;
 }
 
 berth_status berth_seen_extents_note(berth_seen_extents *seen, uint32_t scope, const char *name,
@@ -115,11 +144,10 @@ berth_status berth_seen_extents_note(berth_seen_extents *seen, uint32_t scope, c
     const uint32_t count = count_loops(fn);
     for (seen_function *f = seen->functions; f && !job.found; f = f->next)
         if (f->scope == scope && f->count == count && strcmp(f->name, name) == 0) job.found = f;
-    if (!job.found)
-        BERTH_TRY(berth_arena_try(seen->arena, add, &job));
-    else
-        compare(job.found, fn);
-    mark_loops(job.found, fn);
+    if (!job.found) BERTH_TRY(berth_arena_try(seen->arena, add, &job));
+    if (job.found->size_count == 0 || !seen->is_closed) add_size(job.found, fn);
+    compare(job.found, fn);
+    mark_loops(job.found, fn, seen->is_closed);
     *out_change = change_of(job.found, fn);
     return BERTH_OK;
 }

@@ -5,6 +5,7 @@
 //   berth_seen_extents *seen = berth_seen_extents_create(arena);   // in berth_arena_try
 //   BERTH_TRY(berth_seen_extents_note(seen, scope, name, fn, &change));   // for every size, before it is scheduled
 //   fn->same_tiles = change == BERTH_SEEN_OUTERMOST;   // and in each other case loops that keep their extent are known
+//   berth_seen_extents_close(seen);                    // from here on, extents of loops are those of all that was noted
 #ifndef BERTH_COMPILER_SCHEDULE_SEEN_EXTENTS_H_
 #define BERTH_COMPILER_SCHEDULE_SEEN_EXTENTS_H_
 
@@ -24,11 +25,15 @@ typedef enum berth_seen_change {
 berth_seen_extents *berth_seen_extents_create(berth_arena *arena);
 
 // Remembers the extents of the function's loops. *out_change: by all that was noted of functions of this scope and
-// name with as many loops; the variables of loops that did not change keep their extent (berth_var_info).
+// name with as many loops; the variables of loops that did not change keep their extent (berth_var_info). Once it is closed,
+// variables have the extents of the sizes that were noted before (berth_var_info.extents, 64 at most), in the arena of `seen`.
 //   errors:  OUT_OF_MEMORY
 //   threads: one at a time
 BERTH_MUST_USE berth_status berth_seen_extents_note(berth_seen_extents *seen, uint32_t scope,
                                                     const char *name, berth_tfn *fn,
                                                     berth_seen_change *out_change);
+
+// Sizes that are noted later add no extents, so that schedules of all sizes choose by the same ones.
+void berth_seen_extents_close(berth_seen_extents *seen);
 
 #endif  // BERTH_COMPILER_SCHEDULE_SEEN_EXTENTS_H_

@@ -197,6 +197,8 @@ typedef struct berth_var_info {
     uint16_t lanes;
     bool
         keeps_extent;  // with berth_tfn.any_size: the loop over it has as many iterations for all sizes
+    // (optional) With any_size: iterations of the loop over it for each of berth_tfn.size_count sizes; not owned.
+    const int64_t *extents;
 } berth_var_info;
 
 typedef struct berth_tfn {
@@ -213,7 +215,8 @@ typedef struct berth_tfn {
     double flops;  // estimate for one call
     // Schedules take forms that many sizes share rather than the best one for these sizes
     // (compiler/kernels/generic_kernels.h); not part of the text and JSON forms.
-    bool any_size;  // berth_tfn_loop_varies says of which loops
+    bool any_size;        // berth_tfn_loop_varies says of which loops
+    uint32_t size_count;  // of berth_var_info.extents
     // Of any_size: only outermost loops change, so that the best tiles serve all sizes.
     bool same_tiles;
     // While it is scheduled: results of the product of which this is a part (BERTH_ATTR_WHOLE_RESULTS); 0 = it is whole.

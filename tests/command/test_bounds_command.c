@@ -296,8 +296,20 @@ Test(bounds_command, images_keep_the_tile_of_one_batch) {
     cr_expect_eq(batches.kernels, 1, "one for all");
     cr_expect_eq(batches.divisions, 0);
     const sources rows = sources_of(file, "--dim N=3 --dim R=13..15");
-    cr_expect_neq(rows.sums, one.sums);
+    cr_expect_eq(rows.kernels, 1, "one for all");
     cr_expect_eq(rows.divisions, 0);
+    unlink(file);
+}
+
+// Rows after the whole tiles are none for some sizes, fill smaller tiles for some, are left over from these for some: one
+// kernel, and one program, as each number of tiles is an expression of the rows.
+Test(bounds_command, rows_after_whole_tiles_make_no_kernel_more) {
+    char file[] = "/tmp/berth-rows-XXXXXX";
+    close(mkstemp(file));
+    write_text(file, "module \"m\"\ngraph @main(%x: f32[R,32], %w: f32[32,64]) {\n"
+                     "  %y = matmul(%x, %w)\n  return %y\n}\n");
+    cr_expect_eq(sources_of(file, "--dim R=16..18").kernels, 1);
+    cr_expect_eq(sources_of(file, "--dim R=24..40").kernels, 1);
     unlink(file);
 }
 

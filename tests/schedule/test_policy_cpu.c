@@ -71,22 +71,42 @@ ParameterizedTest(int *index, policy_cpu, matmul) {
 }
 
 // Sizes share a form where only numbers in it differ: as many statements and expressions.
+static uint32_t count_statements(bench_case *c, const char *target) {
+    cr_assert_null(berth_schedule_apply(c->fn, support_target(c->arena, target)));
+    const uint32_t *map = berth_tfn_compact(c->fn);
+    cr_assert_not_null(map);
+    berth_strbuf text = berth_strbuf_make(c->arena);
+    berth_tfn_print(c->fn, &text);
+    uint32_t count = 0;
+    // Not lines: long numbers break them.
+    for (size_t i = 0; i < text.length; ++i) count += text.data[i] == '=' || text.data[i] == '{';
+    return count;
+}
+
 static uint32_t statements_of_matmul_of(const char *target, int64_t rows, bool any_size,
                                         bool keeps_rows) {
     bench_case c = support_case_create();
     support_build_matmul(&c, rows, 40, 64, "Ba16b");
     c.fn->any_size = any_size;
     for (uint32_t v = 0; v < c.fn->vars.count; ++v) c.fn->vars.data[v].keeps_extent = keeps_rows;
-    cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, target)));
-    const uint32_t *map = berth_tfn_compact(c.fn);
-    cr_assert_not_null(map);
-    berth_strbuf text = berth_strbuf_make(c.arena);
-    berth_tfn_print(c.fn, &text);
-    uint32_t count = 0;
-    // Not lines: long numbers break them.
-    for (size_t i = 0; i < text.length; ++i) count += text.data[i] == '=' || text.data[i] == '{';
+    const uint32_t count = count_statements(&c, target);
     support_case_destroy(&c);
     return count;
+}
+
+// The function's rows, its outermost loop, are so many of three sizes; what else it has is the same for all.
+static void know_sizes(berth_tfn *fn, const int64_t rows[3]) {
+    fn->any_size = true;
+    fn->size_count = 3;
+    for (uint32_t v = 0; v < fn->vars.count; ++v) fn->vars.data[v].keeps_extent = true;
+    for (berth_stmt id = 1; id < fn->stmts.count; ++id) {
+        const berth_stmt_node *loop = &fn->stmts.data[id];
+        if (loop->kind != BERTH_STMT_FOR ||
+            berth_tfn_expr(fn, loop->value)->i != fn->bufs.data[0].dims[0])
+            continue;
+        fn->vars.data[loop->var].keeps_extent = false;
+        fn->vars.data[loop->var].extents = rows;
+    }
 }
 
 static uint32_t statements_of_matmul(const char *target, int64_t rows, bool any_size) {
@@ -159,6 +179,52 @@ Test(policy_cpu, what_keeps_its_extent_is_tiled_as_for_one_size) {
         if (rows % 14)
             cr_expect_neq(statements_of_matmul(machine, rows, true), one, "%d rows", (int)rows);
     }
+}
+
+// The same of one of three sizes that are known.
+static uint32_t statements_of_known(const char *target, const int64_t rows[3], int which) {
+    bench_case c = support_case_create();
+    support_build_matmul(&c, rows[which], 40, 64, "Ba16b");
+    know_sizes(c.fn, rows);
+    const uint32_t count = count_statements(&c, target);
+    support_case_destroy(&c);
+    return count;
+}
+
+// Tiles of 14 rows are the largest beside two vectors of columns. Where they leave nothing over, there is no code for a
+// rest; where they do, all sizes have the same.
+Test(policy_cpu, sizes_that_are_known) {
+    static const char machine[] =
+        "cpu -arch=x86_64 -vector_bits=512 -features=avx2,fma,avx512f,avx512bw,avx512dq,avx512vl";
+    static const int64_t whole[] = {28, 42, 70}, over[] = {28, 42, 71}, odd[] = {23, 31, 45};
+    for (int i = 0; i < 3; ++i) {
+        cr_expect_eq(statements_of_known(machine, whole, i), statements_of_known(machine, whole, 0),
+                     "%d rows", (int)whole[i]);
+        cr_expect_lt(statements_of_known(machine, whole, i), statements_of_known(machine, over, i),
+                     "%d rows", (int)over[i]);
+        cr_expect_eq(statements_of_known(machine, odd, i), statements_of_known(machine, odd, 0),
+                     "%d rows", (int)odd[i]);
+    }
+    cr_expect_neq(statements_of_known(machine, odd, 0),
+                  statements_of_matmul(machine, odd[0], false));
+}
+
+// Whole tiles, tiles of the rest and single rows together are all rows.
+Test(policy_cpu, known_sizes_are_computed_whole) {
+    static const int64_t sizes[][3] = {
+        {72, 80, 88}, {23, 31, 45}, {9, 10, 11}, {28, 42, 70}, {4, 17, 90}};
+    for (int t = 0; t < target_count; ++t)
+        for (int s = 0; s < 5; ++s)
+            for (int which = 0; which < 3; ++which) {
+                bench_case c = support_case_create();
+                support_build_matmul(&c, sizes[s][which], 24, 40, which == 1 ? "" : "Ba16b");
+                know_sizes(c.fn, sizes[s]);
+                char what[96];
+                snprintf(what, sizeof(what), "%d rows, known, for %s", (int)sizes[s][which],
+                         targets[t]);
+                check_case(&c, targets[t], what);
+                support_case_destroy(&c);
+            }
 }
 
 ParameterizedTestParameters(policy_cpu, any_size) {

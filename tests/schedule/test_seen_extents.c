@@ -8,7 +8,10 @@
 typedef struct seen_case {
     berth_seen_extents *seen;
     bench_case c;  // whose arena has it
-    int varying;   // loops of the function that was noted last that do not keep their extent
+    // Of the function that was noted last: loops that do not keep their extent, and extents of the first loop.
+    int varying;
+    uint32_t size_count;
+    int64_t first[3];
 } seen_case;
 
 static berth_status make(void *user) {
@@ -41,6 +44,9 @@ static berth_seen_change note_images(seen_case *s, const char *name, int n, int 
     for (berth_stmt id = 1; id < f.fn->stmts.count; ++id)
         if (f.fn->stmts.data[id].kind == BERTH_STMT_FOR)
             s->varying += berth_tfn_loop_varies(f.fn, f.fn->stmts.data[id].var);
+    const int64_t *extents = f.fn->vars.data[f.fn->stmts.data[f.fn->body].var].extents;
+    s->size_count = f.fn->size_count;
+    for (uint32_t i = 0; i < s->size_count && i < 3; ++i) s->first[i] = extents[i];
     support_case_destroy(&f);
     return change;
 }
@@ -78,5 +84,20 @@ Test(seen_extents, what_changes_inside) {
     cr_expect_eq(s.varying, 2, "and its images");
     cr_expect_eq(note_rows(&s, 4), BERTH_SEEN_NOTHING);
     cr_expect_eq(note_rows(&s, 5), BERTH_SEEN_INNER, "nothing but rows");
+    support_case_destroy(&s.c);
+}
+
+// Schedules see the sizes that were noted before, each once, whichever they are for and whatever comes later.
+Test(seen_extents, sizes_are_known_once_it_is_closed) {
+    seen_case s = start();
+    (void)note_images(&s, "a", 2, 14, 14);
+    (void)note_images(&s, "a", 5, 14, 13);
+    (void)note_images(&s, "a", 2, 14, 14);
+    cr_expect_eq(s.size_count, 0, "more may come");
+    berth_seen_extents_close(s.seen);
+    (void)note_images(&s, "a", 7, 14, 12);
+    cr_expect_eq(s.size_count, 2);
+    cr_expect_eq(s.first[0], 2);
+    cr_expect_eq(s.first[1], 5);
     support_case_destroy(&s.c);
 }
