@@ -4,7 +4,7 @@
 Usage: cuda_model_counts.py [--build build/release] [--nvcc nvcc] [--disassembler nvdisasm] [--only NAME] [--list]
 
 Models: resnet50 (batch 1 and 32), a layer of bert-base (128 tokens), a layer of a decoder (4096 wide, 11008 inside, batch 1), all in f16, and the
-first three in f32, with weights that are all alike. Each is built for an H200 (sm_90a, 132 multiprocessors), and its one image is compiled by nvcc. A line for each kernel with
+first three and a product in f32, with weights that are all alike. Each is built for an H200 (sm_90a, 132 multiprocessors), and its one image is compiled by nvcc. A line for each kernel with
 a product; the rest are summed up:
 
   tile        results of a block; threads
@@ -85,6 +85,11 @@ def resnet50(batch, dtype="f16"):
     return m.text(m.op("add", m.op("matmul", x, m.weights(2048, 1000)), m.weights(1000)))
 
 
+def product(size=4096):
+    m = Model([("x", (size, size))], "f32")
+    return m.text(m.op("matmul", "x", m.weights(size, size)))
+
+
 def bert_layer(dtype="f16", tokens=128, width=768, heads=12):
     m = Model([("x", (1, tokens, width))], dtype)
 
@@ -114,7 +119,8 @@ def decoder_layer(width=4096, inside=11008, vocabulary=32000):
 
 MODELS = {"resnet50, batch 1": lambda: resnet50(1), "resnet50, batch 32": lambda: resnet50(32), "bert-base, a layer": bert_layer,
           "decoder, a layer": decoder_layer, "resnet50 in f32, batch 1": lambda: resnet50(1, "f32"),
-          "resnet50 in f32, batch 32": lambda: resnet50(32, "f32"), "bert-base in f32, a layer": lambda: bert_layer("f32")}
+          "resnet50 in f32, batch 32": lambda: resnet50(32, "f32"), "bert-base in f32, a layer": lambda: bert_layer("f32"),
+          "product in f32, 4096 x 4096 x 4096": product}
 
 
 class Kernel:

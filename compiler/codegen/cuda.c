@@ -149,9 +149,9 @@ static bool has_unrolled(const berth_tfn *fn, berth_stmt id) {
     return has_unrolled(fn, node->body) || has_unrolled(fn, node->other);
 }
 
-// A serial loop. nvcc unrolls what it can whole, and keeps all that it loads in registers. Where products go on from step to step
-// they hold most of these, and addresses of several steps would not fit beside them. Of steps whose terms are unrolled as many
-// are as there are tiles in turns, so that the place of each is a constant.
+// Says how often nvcc unrolls a serial loop: it unrolls what it can whole, and keeps all that it loads in registers. Where
+// products go on from step to step they hold most of these, and addresses of several steps would not fit beside them. A loop over
+// steps whose terms are unrolled is unrolled by the number of tiles in turns: the place of each tile is a constant then.
 static void hint_serial(berth_c_printer *p, const berth_stmt_node *loop, int64_t extent) {
     if (berth_tfn_has_products(p->fn, loop->body)) {
         berth_c_line(p, "#pragma unroll 1");

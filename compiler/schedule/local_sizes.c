@@ -39,8 +39,9 @@ static int64_t choose_depth(int64_t sum, int64_t wanted, int64_t terms) {
     if (terms == 1) return sum < wanted ? sum : wanted;
     for (int64_t d = terms; d <= wanted && d <= sum; d += terms) {
         int64_t cost = ceil_div(sum, d) * (d + terms_of_step);
-        if (cost <= least) best = d;
-        if (cost <= least) least = cost;
+        if (cost > least) continue;
+        least = cost;
+        best = d;
     }
     return best;
 }
@@ -66,8 +67,8 @@ static void choose_lanes(berth_local_plan *p, const berth_local_tile_limits *lim
     p->columns.extent = p->columns.extent / last->extent * p->column_blocks;
 }
 
-// Results of the tiles that the busiest of `units` computes, times what is issued for each: its own instruction, and its share
-// of the loads of a term, of which those of a row are for `row_terms` at once.
+// What the busiest compute unit issues for a term of the sum, in multiplications: the results of its tiles, each with its share
+// of the loads of operands from the group's memory, of which those of a row are for `row_terms` terms at once.
 static double busiest_unit(const berth_local_plan *p, const berth_local_tile_limits *limits,
                            int64_t vectors, int64_t items_y) {
     int64_t columns = vectors * limits->group_columns, rows = items_y * p->tile_rows;
@@ -80,8 +81,8 @@ static double busiest_unit(const berth_local_plan *p, const berth_local_tile_lim
     return turns * (double)(columns * rows) * (1 + loads / products);
 }
 
-// Of tiles that the device allows the one with which its busiest unit has least to do; of equals the larger, which reads less.
-//   See V. Volkov and J. Demmel (2008), section 3.6, on what a result costs beside its product.
+// Of tiles that the device allows the one with which its busiest unit has least to do; of equals the larger, which reads less
+// of the device's memory.
 static void choose_shape(berth_local_plan *p, const berth_local_tile_limits *limits,
                          int64_t *out_items_y) {
     p->vectors = 1;

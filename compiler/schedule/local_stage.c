@@ -174,7 +174,7 @@ static berth_stmt store_all(const berth_local_plan *p, const berth_expr *at, ber
     return berth_tfn_store(p->fn, p->column_tile, at, 2, number);
 }
 
-// Of the vector that is meant.
+// Of the current vector.
 static void stage_columns(berth_local_plan *p, berth_expr step, berth_expr slot) {
     berth_tfn *fn = p->fn;
     share ks = share_of(p, p->depth, berth_local__ref(p, p->item_y), p->local_y);
@@ -299,7 +299,7 @@ static void stage_rows(berth_local_plan *p, berth_expr step, berth_expr slot) {
 
 void berth_local__stage(berth_local_plan *p, berth_expr step, berth_expr slot) {
     for (int64_t v = 0; v < p->vectors; ++v) {
-        berth_local__mean_vector(p, v);
+        berth_local__use_vector(p, v);
         stage_columns(p, step, slot);
     }
     stage_rows(p, step, slot);

@@ -215,7 +215,7 @@ static void declare(berth_local_plan *p) {
     p->marker = berth_tfn_let_var(fn, "acc", dtype, p->lanes, false);
 }
 
-// Of the vector that is meant, among those of the row.
+// Of the current vector, among those of the row.
 static berth_expr vector_column(const berth_local_plan *p) {
     berth_expr group =
         berth_local__scale(p, berth_local__ref(p, p->group_x), p->vectors * p->local_x);
@@ -228,7 +228,7 @@ berth_expr berth_local__vector_of_tile(const berth_local_plan *p) {
     return berth_local__add(p, berth_tfn_index(p->fn, p->vector * p->local_x), item);
 }
 
-void berth_local__mean_vector(berth_local_plan *p, int64_t vector) {
+void berth_local__use_vector(berth_local_plan *p, int64_t vector) {
     p->vector = vector;
     p->block = p->blocks[vector];
     p->values = p->values_of[vector];
@@ -243,7 +243,7 @@ static bool whole_columns(const berth_local_plan *p) {
     return p->columns.extent % (p->vectors * p->local_x) == 0;
 }
 
-// What the column loops are in this work-item for the vector that is meant, once.
+// What the column loops are in this work-item for the current vector, once.
 static void emit_vector(berth_local_plan *p) {
     berth_tfn *fn = p->fn;
     berth_flat_loops blocks = p->columns;
@@ -275,7 +275,7 @@ static void emit_columns(berth_local_plan *p) {
         p->blocks[p->vector] = p->block;
         p->values_of[p->vector] = p->values;
     }
-    berth_local__mean_vector(p, 0);
+    berth_local__use_vector(p, 0);
 }
 
 bool berth_local__is_ragged(const berth_local_plan *p) {
@@ -312,7 +312,7 @@ static void emit_update(berth_local_plan *p, berth_expr k, berth_expr slot) {
     berth_tfn *fn = p->fn;
     berth_expr w[BERTH_LOCAL_MOST_VECTORS];
     for (int64_t v = 0; v < p->vectors; ++v) {
-        berth_local__mean_vector(p, v);
+        berth_local__use_vector(p, v);
         w[v] = load_columns(p, berth_local__row_of(p, slot, p->depth, k));
     }
     berth_expr first = berth_local__scale(p, berth_local__ref(p, p->item_y), p->tile_rows);
@@ -421,7 +421,7 @@ static berth_stmt row_epilogue(berth_local_plan *p, int64_t acc, berth_expr inde
     return berth_tfn_if(fn, is_whole, whole, scalar_epilogue(p, acc, map));
 }
 
-// Of the vector that is meant.
+// Of the current vector.
 static void emit_epilogue(berth_local_plan *p) {
     berth_tfn *fn = p->fn;
     berth_stmt stores[8];
@@ -488,7 +488,7 @@ static berth_stmt work_item(berth_local_plan *p) {
                                                .update = update_step,
                                                .user = p});
     for (int64_t v = 0; v < p->vectors; ++v) {
-        berth_local__mean_vector(p, v);
+        berth_local__use_vector(p, v);
         emit_epilogue(p);
     }
     return berth_local__take(p, 0);

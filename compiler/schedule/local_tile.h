@@ -43,7 +43,7 @@ typedef struct berth_local_plan {
     // Of each vector of a work-item: its block, and by variable what column loops are (lane at 0).
     berth_var blocks[BERTH_LOCAL_MOST_VECTORS];
     berth_expr *values_of[BERTH_LOCAL_MOST_VECTORS];
-    int64_t vector;      // the one that is meant
+    int64_t vector;      // the current one
     berth_var block;     // its
     berth_expr *values;  // its
     BERTH_VEC(berth_stmt) out;
@@ -67,9 +67,9 @@ void berth_local__emit(berth_local_plan *p, berth_stmt stmt);
 berth_stmt berth_local__take(berth_local_plan *p, uint32_t first);  // what was emitted since
 berth_expr berth_local__column_block(const berth_local_plan *p);    // first column of the vector
 bool berth_local__is_ragged(const berth_local_plan *p);  // vectors at the end are not whole
-// Of the vector that is meant, among those of the group.
+// Of the current vector, among those of the group.
 berth_expr berth_local__vector_of_tile(const berth_local_plan *p);
-void berth_local__mean_vector(berth_local_plan *p, int64_t vector);
+void berth_local__use_vector(berth_local_plan *p, int64_t vector);
 
 // Fills reduction, row_value, column_value and the loops of fn and nest; false: the nest has no such form.
 bool berth_local__analyse(berth_local_plan *p);

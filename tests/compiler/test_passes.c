@@ -522,27 +522,32 @@ static const char *layout_name(const fixture *f, berth_value_id value) {
 }
 
 // Convolutions make blocks of as many channels as a register holds floats where the channels fill
-// them, else blocks of 8; weights come in blocks of what the input has.
+// them, else blocks of 8; weights come in blocks of what the input has. On CUDA maps of f32 stay plain, and weights of a
+// window have the inputs of each place beside each other where copies of four take all of them.
 Test(passes, blocks_of_channels_follow_the_registers) {
     static const struct {
         const char *target;
-        int64_t inputs, outputs;
+        int64_t inputs, outputs, window;
         const char *result, *weights;
     } rows[] = {
-        {"cpu -vector_bits=256", 32, 48, "aBcd8b", "ABcd8b16a"},
-        {"cpu -vector_bits=512", 32, 48, "aBcd16b", "ABcd16b16a"},
-        {"cpu -vector_bits=512", 24, 32, "aBcd16b", "ABcd8b16a"},
-        {"cpu -vector_bits=512", 32, 24, "aBcd8b", "ABcd16b16a"},   // 24 is not whole blocks of 16
-        {"cpu -vector_bits=512", 32, 20, "aBcd16b", "ABcd16b16a"},  // nor of 8: as good
-        {"cpu -vector_bits=512", 32, 8, "aBcd8b", "ABcd16b8a"},
-        {"cpu -vector_bits=512", 3, 32, "aBcd16b", "Abcd16a"},
+        {"cpu -vector_bits=256", 32, 48, 3, "aBcd8b", "ABcd8b16a"},
+        {"cpu -vector_bits=512", 32, 48, 3, "aBcd16b", "ABcd16b16a"},
+        {"cpu -vector_bits=512", 24, 32, 3, "aBcd16b", "ABcd8b16a"},
+        {"cpu -vector_bits=512", 32, 24, 3, "aBcd8b",
+         "ABcd16b16a"},  // 24 is not whole blocks of 16
+        {"cpu -vector_bits=512", 32, 20, 3, "aBcd16b", "ABcd16b16a"},  // nor of 8: as good
+        {"cpu -vector_bits=512", 32, 8, 3, "aBcd8b", "ABcd16b8a"},
+        {"cpu -vector_bits=512", 3, 32, 3, "aBcd16b", "Abcd16a"},
+        {"cuda -arch=sm_80", 32, 48, 3, "", "acdb"},
+        {"cuda -arch=sm_80", 30, 48, 3, "", ""},
+        {"cuda -arch=sm_80", 32, 48, 1, "", ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         fixture f = begin();
         berth_multi_target *target = NULL;
         assert_ok(berth_target_parse(f.arena, rows[i].target, NULL, &target));
         int64_t image[] = {1, rows[i].inputs, 6, 6};
-        int64_t kernel[] = {rows[i].outputs, rows[i].inputs, 3, 3};
+        int64_t kernel[] = {rows[i].outputs, rows[i].inputs, rows[i].window, rows[i].window};
         berth_value_id inputs[2] = {input(&f, 4, image), constant(&f, 4, kernel, -1, 1)};
         berth_value_id y = op(&f, BERTH_OP_CONV, inputs, 2);
         y = op(&f, BERTH_OP_RELU, &y, 1);
