@@ -9,7 +9,7 @@ shapes, with what the first one left in the cache, and (--pause) that one again,
 shapes beside its runs, and a later one, which has that program from its first run on; and, with --programs, one of a program file, which is built (and kept in FOLDER)
 for all these shapes (--only: nothing else). With --kept, one session alone, of
 other shapes each time, with FOLDER as its cache: once there was time to compile (--pause, before it ends), a later process has what it kept. Loading is in none of the times. Printed are the time of the first run, the medians of runs at shapes
-that are new and of those that came before, and the whole stream, divided by ONNX Runtime's.
+that are new and of those that came before, what the first run of a shape takes more than its later ones (the median), and the whole stream, divided by ONNX Runtime's.
 """
 import argparse
 import math
@@ -84,8 +84,15 @@ def report(name, kind, inputs, times):
     def both(pairs):
         return "/".join(f"{statistics.median(p[side] for p in pairs) * 1e3:.2f}" if pairs else "-" for side in (0, 1))
 
+    later = {}
+    for given, pair in list(zip(inputs, times))[::-1]:
+        later.setdefault(shapes_of(given), []).append(pair)
+    extra = [[pairs[-1][side] - statistics.median(p[side] for p in pairs[:-1]) for side in (0, 1)]
+             for pairs in later.values() if len(pairs) > 1 and pairs[-1] is not times[0]]
+
     total = [sum(pair[side] for pair in times) for side in (0, 1)]
-    print(f"{name:24} {kind:14} first {both(times[:1])}, new {both(new[1:])}, again {both(again)} ms; {len(times)} runs at "
+    print(f"{name:24} {kind:14} first {both(times[:1])}, new {both(new[1:])}, again {both(again)}, "
+          f"a new shape more than later {both(extra)} ms; {len(times)} runs at "
           f"{len(seen)} shapes {total[0] * 1e3:.0f}/{total[1] * 1e3:.0f} ms, ratio {total[0] / total[1]:.2f}", flush=True)
     return total[0] / total[1]
 

@@ -70,6 +70,9 @@ typedef struct berth_compile_options {
     // (optional) Kernels of earlier compilations that serve other sizes, too: these are used, and what
     // is compiled is added. The program's code then lives in it (compiler/kernels/generic_kernels.h).
     struct berth_generic_kernels *generic_kernels;
+    // (optional, with generic_kernels; outlives them) Functions for C compilers are compiled later, together
+    // (compiler/kernels/later_code.h): the program's code is put into it then.
+    struct berth_later_code *later_code;
     uint32_t generic_scope;  // of its keys
     bool any_size;           // schedules that many sizes share
     // (optional) What earlier compilations for other sizes saw: of functions of which only outermost loops change, any_size

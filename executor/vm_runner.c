@@ -9,6 +9,7 @@
 #include "executor/vm_heap.h"
 #include "executor/vm_shapes.h"
 #include "executor/vm_states.h"
+#include "target/topology.h"
 
 struct berth_vm_runner {
     berth_arena *arena;
@@ -424,6 +425,13 @@ static berth_status make_lists(void *user) {
     return BERTH_OK;
 }
 
+// What devices ask of the machine when they are opened (a process that is started for it: milliseconds) is known from then
+// on, so that no run waits for it. What cannot be told, opening the device does.
+static void ask_machine(void) {
+    berth_topology here;
+    berth_status_ignore(berth_topology_here(false, &here));
+}
+
 berth_status berth_vm_runner_open(const berth_program *program,
                                   const berth_vm_runner_options *options,
                                   berth_vm_runner **out_runner) {
@@ -448,6 +456,7 @@ berth_status berth_vm_runner_open(const berth_program *program,
         berth_vm_runner_close(r);
         return status;
     }
+    ask_machine();
     r->devices.arena = r->arena;
     r->devices.binds = true;
     r->devices.blocks.of_values = true;

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "compiler/kernels/generic_kernels.h"
+#include "compiler/kernels/later_code.h"
 #include "compiler/package/plans.h"
 #include "compiler/package/program_copy.h"
 #include "compiler/passes/packed_store.h"
@@ -479,13 +480,21 @@ static void destroy_packed(void *store) {
     berth_packed_store_destroy(store);
 }
 
-static berth_status open_stores(void *user) {
+// All code of the file is one image.
+static berth_status open_kernels(void *user) {
     builder *b = user;
+    b->compile.later_code = berth_later_code_create(b->arena);
     BERTH_TRY(berth_generic_kernels_create(berth_allocator_system(), &b->generic_kernels));
     berth_arena_defer(b->arena, destroy_kernels, b->generic_kernels);
+    b->compile.generic_kernels = b->generic_kernels;
+    if (!b->many) berth_generic_kernels_stay_exact(b->generic_kernels);
+    return BERTH_OK;
+}
+
+static berth_status open_stores(void *user) {
+    builder *b = user;
     BERTH_TRY(berth_packed_store_create(berth_allocator_system(), &b->packed_store));
     berth_arena_defer(b->arena, destroy_packed, b->packed_store);
-    b->compile.generic_kernels = b->generic_kernels;
     b->compile.packed_store = b->packed_store;
     BERTH_TRY(berth_arena_try(b->arena, make_seen, b));
     return berth_packed_store_trust(b->packed_store, b->module);
@@ -551,10 +560,13 @@ static berth_status find_families(void *user) {
                                          b->reached.list.count, &b->families));
     berth_vm_variant *kept =
         berth_arena_copy(b->arena, b->families.variants, b->families.variant_count * sizeof(*kept));
-    for (uint32_t i = 0; i < b->families.variant_count; ++i)
-        if (kept[i].program)
-            kept[i].program = berth_program_copy(kept[i].program, b->work, b->arena);
     b->families.variants = kept;
+    BERTH_TRY(berth_later_code_compile(b->compile.later_code, &b->compile));
+    for (uint32_t i = 0; i < b->families.variant_count; ++i) {
+        if (!kept[i].program) continue;
+        kept[i].program = berth_program_copy(kept[i].program, b->work, b->arena);
+        kept[i].program = berth_later_code_put(b->compile.later_code, kept[i].program, b->arena);
+    }
     return BERTH_OK;
 }
 
@@ -600,6 +612,7 @@ static berth_status build(builder *b, berth_status (*read_sets)(void *builder)) 
     // Notes about operations on the host are of runs that compile; here they are compiled, or refused.
     BERTH_TRY(berth_vm_emit(b->module, (berth_log){.write = NULL}, false, &b->code));
     BERTH_TRY(berth_arena_try(b->arena, read_sets, b));
+    BERTH_TRY(berth_arena_try(b->arena, open_kernels, b));
     if (b->many) BERTH_TRY(berth_arena_try(b->arena, open_stores, b));
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &b->work));
     berth_status status = build_in_work(b);

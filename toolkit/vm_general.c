@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "target/topology.h"
 #include "toolkit/background.h"
 #include "toolkit/vm_bounds.h"
 #include "toolkit/vm_build.h"
@@ -416,13 +415,6 @@ static berth_status read_kept(berth_vm_general *g, made_program *made) {
     return BERTH_OK;
 }
 
-// What devices ask of the machine when they are opened (a process that is started for it: milliseconds) is known from then
-// on. A program that is there runs at once, so it is asked before. What cannot be told, opening the device does.
-static void ask_machine(void) {
-    berth_topology here;
-    berth_status_ignore(berth_topology_here(false, &here));
-}
-
 static berth_status take_kept(berth_vm_general *g) {
     if (g->axis_count == 0 || !is_open(g->what.code)) return BERTH_OK;
     BERTH_TRY(berth_vm_general_key(g->what.module, &g->what.compile, &g->key, &g->has_key));
@@ -435,7 +427,6 @@ static berth_status take_kept(berth_vm_general *g) {
         destroy_made(made);
         return status;
     }
-    ask_machine();
     return hold(g, made);
 }
 

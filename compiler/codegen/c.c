@@ -383,4 +383,5 @@ const berth_codegen berth_codegen_c = {.kind = "cpu",
                                        .print_template = print_template,
                                        .number_lines = number_lines,
                                        .add_preamble = berth_c_preamble,
+                                       .compiles = true,
                                        .finish = finish};

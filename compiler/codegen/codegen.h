@@ -88,6 +88,9 @@ typedef struct berth_codegen {
     void (*add_preamble)(berth_strbuf *out);  // (optional) that its templates leave out
     // (optional: result->source) The text to keep.
     const char *(*source)(const berth_codegen_result *result, berth_arena *arena);
+    // `finish` compiles: functions of several programs may be one image (compiler/kernels/later_code.h). Not where a driver
+    // compiles all of an image when it is loaded.
+    bool compiles;
     // One image of all units: compiled, or put together.
     berth_status (*finish)(const berth_codegen_job *job, berth_codegen_bytes *out_bytes);
 } berth_codegen;

@@ -46,6 +46,7 @@ struct berth_generic_kernels {
     uint32_t use_count;
     uint32_t sized_use_count;
     bool prefers_general;
+    bool is_exact;
     berth_generic_report report;
 };
 
@@ -95,6 +96,15 @@ static void with_lock(berth_generic_kernels *kernels, berth_arena *arena,
 
 void berth_generic_kernels_prefer_general(berth_generic_kernels *kernels) {
     kernels->prefers_general = true;
+}
+
+void berth_generic_kernels_stay_exact(berth_generic_kernels *kernels) {
+    kernels->is_exact = true;
+}
+
+bool berth_generic_kernels_serve(const berth_generic_kernels *kernels,
+                                 const berth_codegen *codegen) {
+    return kernels && codegen->print_template && (!kernels->is_exact || codegen->compiles);
 }
 
 // ---- uses that are known ------------------------------------------------------------------------
@@ -278,12 +288,27 @@ berth_status berth_generic_kernels_note(berth_generic_kernels *kernels,
     return c.status;
 }
 
+// Of the function, and of what its text has in place of each number: kernels for other sizes may be in one image with it.
+static const char *prefix_of(const berth_generic_kernel *made, berth_arena *arena) {
+    const uint32_t count = made->held.number_count;
+    berth_strbuf text = berth_strbuf_make(arena);
+    char hex[33];
+    berth_strbuf_add_n(&text, (const char *)&made->key, sizeof(made->key));
+    for (uint32_t i = 0; i < count; ++i) {
+        const int64_t of = made->arguments.of[i];
+        const int64_t both[2] = {of, of == BERTH_TEMPLATE_FIXED ? made->held.numbers[i] : 0};
+        berth_strbuf_add_n(&text, (const char *)both, sizeof(both));
+    }
+    berth_hash128_hex(berth_hash128_of(text.data, text.length), hex);
+    return berth_arena_printf(arena, "k%.16s", hex);
+}
+
 // A kernel for what no kept one serves. `like`: the newest of the same function and form, or NULL.
 static berth_generic_kernel *make(const berth_generic_kernels *kernels, berth_hash128 hash,
                                   berth_hash128 form, const berth_template *wanted,
                                   const berth_generic_kernel *like, berth_arena *arena) {
-    char hex[33];
     berth_generic_kernel *made = berth_arena_new(arena, berth_generic_kernel);
+    if (kernels->is_exact) like = NULL;
     made->key = hash;
     made->like = form;
     made->held = *wanted;
@@ -292,8 +317,7 @@ static berth_generic_kernel *make(const berth_generic_kernels *kernels, berth_ha
     for (const noted_numbers *n = kernels->noted; n; n = n->next)
         if (berth_hash128_equal(n->key, hash))
             made->arguments = berth_template_join(wanted, &made->arguments, &n->held, arena);
-    berth_hash128_hex(hash, hex);
-    made->prefix = berth_arena_printf(arena, "k%.16s", hex);
+    made->prefix = prefix_of(made, arena);
     return made;
 }
 
@@ -364,6 +388,7 @@ typedef struct keep_job {
     const char *const *sources;
     uint32_t count;
     const berth_executable_image *image;
+    bool own_bytes;
 } keep_job;
 
 static void keep_one(berth_generic_kernels *kernels, berth_generic_kernel *made, const char *source,
@@ -396,7 +421,7 @@ static berth_status run_keep(void *user) {
     image->device_kind = berth_arena_strdup(arena, image->device_kind);
     image->format = berth_arena_strdup(arena, image->format);
     image->options = berth_arena_strdup(arena, image->options);
-    image->data = berth_arena_copy(arena, image->data, image->size_bytes);
+    if (job->own_bytes) image->data = berth_arena_copy(arena, image->data, image->size_bytes);
     image->external = "";
     for (uint32_t i = 0; i < job->count; ++i)
         keep_one(job->kernels, job->made[i], job->sources[i], image);
@@ -405,8 +430,8 @@ static berth_status run_keep(void *user) {
 
 berth_status berth_generic_kernels_keep(berth_generic_kernels *kernels, berth_generic_kernel **made,
                                         const char *const *sources, uint32_t count,
-                                        const berth_executable_image *image) {
-    keep_job job = {kernels, made, sources, count, image};
+                                        const berth_executable_image *image, bool own_bytes) {
+    keep_job job = {kernels, made, sources, count, image, own_bytes};
     pthread_mutex_lock(&kernels->lock);
     berth_status status = berth_arena_try(kernels->arena, run_keep, &job);
     pthread_mutex_unlock(&kernels->lock);

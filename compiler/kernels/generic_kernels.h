@@ -44,6 +44,13 @@ void berth_generic_kernels_get_report(berth_generic_kernels *kernels,
 // not the fastest: so that programs for many sizes have the same ones.
 void berth_generic_kernels_prefer_general(berth_generic_kernels *kernels);
 
+// From now on, kernels are for exact sizes only: they are shared where a function is the same, sizes and all.
+void berth_generic_kernels_stay_exact(berth_generic_kernels *kernels);
+
+// Whether functions that the generator prints are kept. NULL: none are.
+bool berth_generic_kernels_serve(const berth_generic_kernels *kernels,
+                                 const berth_codegen *codegen);
+
 // ---- for the compiler ---------------------------------------------------------------------------
 
 // What a kernel is kept for. Kernels of different functions are one where their texts are the same, with
@@ -80,10 +87,12 @@ const berth_executable_image *berth_generic_kernel_image(const berth_generic_ker
 // The text that it was compiled from, as long as `kernels` live; NULL = it was kept without.
 const char *berth_generic_kernel_source(const berth_generic_kernel *kernel);
 // Keeps kernels that were compiled, and a copy of their image, which they then have (berth_generic_kernel_image of made[i] is
-// the copy), and of sources[i] where that is not NULL. Errors: OUT_OF_MEMORY.
+// the copy), and of sources[i] where that is not NULL. `own_bytes`: the image's bytes are copied, too; else they outlive
+// `kernels`. Errors: OUT_OF_MEMORY.
 BERTH_MUST_USE berth_status berth_generic_kernels_keep(berth_generic_kernels *kernels,
                                                        berth_generic_kernel **made,
                                                        const char *const *sources, uint32_t count,
-                                                       const berth_executable_image *image);
+                                                       const berth_executable_image *image,
+                                                       bool own_bytes);
 
 #endif  // BERTH_COMPILER_KERNELS_GENERIC_KERNELS_H_

@@ -2,6 +2,7 @@
 // of the printed units.
 #include <string.h>
 
+#include "compiler/kernels/later_code.h"
 #include "compiler/pipeline.h"
 
 typedef struct image_builder {
@@ -61,9 +62,44 @@ static berth_status keep_generic(const image_builder *b, const berth_codegen *co
         sources[made_count] = source_of(b, codegen, &unit->code);
         made[made_count++] = unit->generic;
     }
-    BERTH_TRY(
-        berth_generic_kernels_keep(options->generic_kernels, made, sources, made_count, image));
+    const bool later = berth_later_code_is_mark(options->later_code, image->data);
+    BERTH_TRY(berth_generic_kernels_keep(options->generic_kernels, made, sources, made_count, image,
+                                         !later));
     if (made_count) image->data = berth_generic_kernel_image(made[0])->data;
+    return BERTH_OK;
+}
+
+// Of an image whose bytes may be the program's already.
+static uint32_t index_of_image(image_builder *b, const berth_executable_image *image) {
+    for (uint32_t i = 0; i < b->images.count; ++i)
+        if (b->images.data[i].data == image->data) return i;
+    berth_vec_push(b->module->arena, &b->images, *image);
+    return b->images.count - 1;
+}
+
+// The code of units of one device target, or what stands for it until it is compiled.
+static berth_status finish_code(const image_builder *b, const berth_codegen *codegen,
+                                const berth_target *target, const berth_codegen_unit *parts,
+                                uint32_t count, const berth_unit *first,
+                                berth_executable_image *out_image) {
+    const berth_compile_options *options = b->pipeline->options;
+    const bool alone = is_alone(first);
+    *out_image = (berth_executable_image){
+        .device_kind = codegen->kind, .format = codegen->format, .external = label_of(first)};
+    if (options->later_code && codegen->compiles && !alone)
+        return berth_later_code_add(options->later_code, codegen, target, parts, count, out_image);
+    const berth_codegen_job job = {.target = target,
+                                   .units = parts,
+                                   .count = count,
+                                   .foreign = first->external != NULL,
+                                   .options = options,
+                                   .arena = b->module->arena};
+    berth_codegen_bytes bytes = {.options = ""};
+    berth_status status = codegen->finish(&job, &bytes);
+    BERTH_TRY(alone ? berth_status_prefix(status, "external function") : status);
+    out_image->options = bytes.options;
+    out_image->data = bytes.data;
+    out_image->size_bytes = bytes.size_bytes;
     return BERTH_OK;
 }
 
@@ -71,38 +107,23 @@ static berth_status keep_generic(const image_builder *b, const berth_codegen *co
 static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
                                  const berth_target *target, const uint32_t *members,
                                  uint32_t count) {
-    berth_arena *arena = b->module->arena;
     berth_unit *units = b->pipeline->units.data;
     const berth_external_code *external = units[members[0]].external;
-    berth_codegen_unit *parts = berth_arena_new_array(arena, berth_codegen_unit, count);
+    berth_codegen_unit *parts = berth_arena_new_array(b->module->arena, berth_codegen_unit, count);
+    berth_executable_image image;
     for (uint32_t i = 0; i < count; ++i) {
         const berth_unit *unit = &units[members[i]];
         parts[i] = (berth_codegen_unit){.label = external ? external->label : unit->prefix,
                                         .code = &unit->code};
     }
-    berth_codegen_job job = {.target = target,
-                             .units = parts,
-                             .count = count,
-                             .foreign = external != NULL,
-                             .options = b->pipeline->options,
-                             .arena = arena};
-    berth_codegen_bytes bytes = {.options = ""};
-    berth_status status = codegen->finish(&job, &bytes);
-    BERTH_TRY(external || units[members[0]].calls ? berth_status_prefix(status, "external function")
-                                                  : status);
-    for (uint32_t i = 0; i < count; ++i) {
-        attach_source(b, codegen, b->images.count, external ? "external" : parts[i].label,
-                      source_of(b, codegen, parts[i].code));
-        units[members[i]].executable = b->images.count;
-    }
-    berth_executable_image image = {.device_kind = codegen->kind,
-                                    .format = codegen->format,
-                                    .options = bytes.options,
-                                    .data = bytes.data,
-                                    .size_bytes = bytes.size_bytes,
-                                    .external = label_of(&units[members[0]])};
+    BERTH_TRY(finish_code(b, codegen, target, parts, count, &units[members[0]], &image));
     if (!external) BERTH_TRY(keep_generic(b, codegen, members, count, &image));
-    berth_vec_push(arena, &b->images, image);
+    const uint32_t index = index_of_image(b, &image);
+    for (uint32_t i = 0; i < count; ++i) {
+        attach_source(b, codegen, index, external ? "external" : parts[i].label,
+                      source_of(b, codegen, parts[i].code));
+        units[members[i]].executable = index;
+    }
     return BERTH_OK;
 }
 
@@ -111,12 +132,7 @@ static bool use_generic(image_builder *b, const berth_codegen *codegen, berth_un
     const berth_executable_image *image =
         unit->generic ? berth_generic_kernel_image(unit->generic) : NULL;
     if (!image) return false;
-    for (uint32_t i = 0; i < b->images.count && unit->executable == BERTH_NO_INDEX; ++i)
-        if (b->images.data[i].data == image->data) unit->executable = i;
-    if (unit->executable == BERTH_NO_INDEX) {
-        unit->executable = b->images.count;
-        berth_vec_push(b->module->arena, &b->images, *image);
-    }
+    unit->executable = index_of_image(b, image);
     if (b->pipeline->options->keep_source)
         attach_source(b, codegen, unit->executable, unit->prefix,
                       berth_generic_kernel_source(unit->generic));

@@ -66,7 +66,7 @@ static berth_status print_generic(const berth_module *module, const berth_pipeli
 static berth_status print_unit(const berth_module *module, const berth_pipeline *pipeline,
                                const berth_codegen *codegen, const berth_op *call,
                                berth_unit *unit) {
-    if (pipeline->options->generic_kernels && codegen->print_template && !unit->calls)
+    if (berth_generic_kernels_serve(pipeline->options->generic_kernels, codegen) && !unit->calls)
         return print_generic(module, pipeline, codegen, call, unit);
     return codegen->print(unit->fn, pipeline->options->target->devices[unit->device].target,
                           unit->prefix, module->arena, &unit->code);
