@@ -10,14 +10,35 @@ enum { USE_A, USE_B, USE_SUM, USE_COUNT };    // of a matrix, as SPIR-V numbers 
 enum { ROW_MAJOR, COLUMN_MAJOR };             // likewise
 enum { AXIS_X, AXIS_Y, AXIS_Z, AXIS_COUNT };  // of the work-items of a group
 
+// Bits of OpCooperativeMatrixMulAddKHR: which matrices have signed components.
+enum { A_SIGNED = 1, B_SIGNED = 2, SUM_SIGNED = 4, RESULT_SIGNED = 8 };
+
 typedef struct product {
     berth_intrinsic id;
     berth_spirv_type operand, sum;
     int64_t terms;
+    uint32_t is_signed;
+    const char *feature;  // of targets, without what all of them need
 } product;
 
+#define ALL_SIGNED (A_SIGNED | B_SIGNED | SUM_SIGNED | RESULT_SIGNED)
+#define PRODUCTS_8(ID, name, is_signed)                                                            \
+    {BERTH_INTRINSIC_COOPERATIVE_##ID##_K32,                                                       \
+     SPIRV_TYPE_U8,                                                                                \
+     SPIRV_TYPE_U32,                                                                               \
+     32,                                                                                           \
+     is_signed,                                                                                    \
+     "cooperative_" name "_k32"},                                                                  \
+    {                                                                                              \
+        BERTH_INTRINSIC_COOPERATIVE_##ID##_K16, SPIRV_TYPE_U8, SPIRV_TYPE_U32, 16, is_signed,      \
+            "cooperative_" name "_k16"                                                             \
+    }
 static const product products[] = {
-    {BERTH_INTRINSIC_COOPERATIVE_F16, SPIRV_TYPE_F16, SPIRV_TYPE_F32, 16},
+    {BERTH_INTRINSIC_COOPERATIVE_F16, SPIRV_TYPE_F16, SPIRV_TYPE_F32, 16, 0,
+     "cooperative_matrix_f16"},
+    PRODUCTS_8(I8, "i8", ALL_SIGNED),
+    PRODUCTS_8(U8, "u8", 0),
+    PRODUCTS_8(U8_I8, "u8_i8", B_SIGNED | SUM_SIGNED | RESULT_SIGNED),
 };
 
 typedef struct berth_spirv_matrices {
@@ -139,6 +160,8 @@ void berth_spirv_matrix_open(berth_spirv_printer *p, berth_stmt nest) {
     berth_spirv_capability(p->m, SPIRV_CAPABILITY_COOPERATIVE_MATRIX);
     berth_spirv_extension(p->m, "SPV_KHR_cooperative_matrix");
     const product *what = m->product;
+    berth_spirv_string(p->m,
+                       berth_arena_printf(p->arena, BERTH_SPIRV_MATRIX_PREFIX "%s", what->feature));
     m->types[USE_A] = matrix_type(p, what->operand, lines, what->terms, USE_A);
     m->types[USE_B] = matrix_type(p, what->operand, what->terms, lines, USE_B);
     m->types[USE_SUM] = matrix_type(p, what->sum, lines, lines, USE_SUM);
@@ -219,6 +242,10 @@ static uint32_t load_matrix(berth_spirv_printer *p, berth_expr id, int use) {
 
 // ---- sums ---------------------------------------------------------------------------------------
 
+bool berth_spirv_matrix_is_operand(const berth_spirv_printer *p, berth_dtype dtype) {
+    return p->matrices && berth_spirv_memory_type(p, dtype) == p->matrices->product->operand;
+}
+
 bool berth_spirv_matrix_has_sums(const berth_spirv_printer *p, berth_buf buf) {
     return p->matrices && p->matrices->is_sum[buf];
 }
@@ -298,8 +325,9 @@ static void store_sum(berth_spirv_printer *p, berth_stmt id) {
     } else if (product_of(&value)) {
         uint32_t before = berth_spirv_emit(p->m, SPIRV_Load, type, &variable, 1);
         uint32_t operands[] = {berth_spirv_value(p, value.b)[0], berth_spirv_value(p, value.c)[0],
-                               before};
-        sum = berth_spirv_emit(p->m, SPIRV_CooperativeMatrixMulAddKHR, type, operands, 3);
+                               before, p->matrices->product->is_signed};
+        sum = berth_spirv_emit(p->m, SPIRV_CooperativeMatrixMulAddKHR, type, operands,
+                               operands[3] ? 4 : 3);
     } else {
         refuse(p, "sums become something else than a sum");
         return;

@@ -19,6 +19,9 @@ void berth_spirv_matrix_open(berth_spirv_printer *p, berth_stmt nest);
 // Writes a statement about matrices; false: it is another. The nest has matrices.
 bool berth_spirv_matrix_stmt(berth_spirv_printer *p, berth_stmt id);
 
+// Whether a buffer of this type in the memory of the group holds operands of the nest's matrices: elements of their own type.
+bool berth_spirv_matrix_is_operand(const berth_spirv_printer *p, berth_dtype dtype);
+
 // Whether a buffer is sums of matrices; and what a work-item has of such a fragment, lane by lane.
 bool berth_spirv_matrix_has_sums(const berth_spirv_printer *p, berth_buf buf);
 const uint32_t *berth_spirv_matrix_sums(berth_spirv_printer *p, const berth_expr_node *load,

@@ -122,6 +122,9 @@ void berth_spirv_declare(berth_spirv_printer *p, berth_buf buf) {
     berth_spirv_type type = berth_spirv_value_type(info->dtype);
     if (type == SPIRV_TYPE_BOOL) type = SPIRV_TYPE_U32;
     if (info->dtype == BERTH_DTYPE_F16 && p->float16) type = SPIRV_TYPE_F16;
+    // Matrices are loaded from elements of their own type.
+    if (info->scope == BERTH_SCOPE_LOCAL && berth_spirv_matrix_is_operand(p, info->dtype))
+        type = berth_spirv_memory_type(p, info->dtype);
     uint32_t element = berth_spirv_type_id(p->m, type);
     uint32_t count = (uint32_t)berth_kernel_elements(p->fn, buf) * info->lanes;
     *buffer = (berth_spirv_buffer){.kind = SPIRV_BUF_ARRAY, .type = type};

@@ -11,7 +11,7 @@
 #include "compiler/passes/outline.h"
 #include "compiler/passes/producer.h"
 #include "compiler/rules.h"
-#include "compiler/schedule/tensorize.h"
+#include "compiler/schedule/work_groups.h"
 #include "ir/graph/op_params.h"
 #include "planner/planner.h"
 
@@ -118,7 +118,10 @@ static bool pads_operand(const fuser *f, const berth_op *op, const group *g) {
         g->ops.count != 1 || pad->kind != BERTH_OP_PAD || pad->input_count > 3 ||
         berth_attrs_int(f->module, &op->attrs, "group", 1) != 1 ||
         strcmp(berth_attrs_string(f->module, &pad->attrs, "mode", "constant"), "constant") != 0 ||
-        !berth_intrinsic_serves(BERTH_INTRINSIC_MMA_I8, f->target->devices[device].target))
+        !berth_matrix_units_take(
+            f->target->devices[device].target,
+            berth_type_get(f->module, graph->values.data[op->inputs[0]].type)->dtype,
+            BERTH_DTYPE_I8))
         return false;
     return pad->input_count < 3 || pad->inputs[2] == BERTH_NONE ||
            berth_graph_raw_constant_of(f->module, graph, pad->inputs[2]);

@@ -6,20 +6,19 @@
 
 #include "compiler/passes/layout_private.h"
 #include "compiler/schedule/tensorize.h"
+#include "compiler/schedule/work_groups.h"
 
 typedef berth_layout_pass pass;
 
 // Channels of a block of such elements; 0: the target's units do not take them.
 static int64_t block_of(const berth_target *target, berth_dtype dtype) {
-    if (!target || !berth_target_has_warps(target)) return 0;
     switch (dtype) {
     case BERTH_DTYPE_F16:
-        return berth_intrinsic_serves(BERTH_INTRINSIC_MMA_F16, target) ? BERTH_LAYOUT_BLOCK : 0;
     case BERTH_DTYPE_BF16:
-        return berth_intrinsic_serves(BERTH_INTRINSIC_MMA_BF16, target) ? BERTH_LAYOUT_BLOCK : 0;
+        return berth_matrix_units_take(target, dtype, dtype) ? BERTH_LAYOUT_BLOCK : 0;
     case BERTH_DTYPE_I8:
     case BERTH_DTYPE_U8:
-        return berth_intrinsic_serves(BERTH_INTRINSIC_MMA_I8, target) ? BERTH_LAYOUT_WIDE_BLOCK : 0;
+        return berth_matrix_units_take(target, dtype, BERTH_DTYPE_I8) ? BERTH_LAYOUT_WIDE_BLOCK : 0;
     default: return 0;
     }
 }
@@ -34,7 +33,8 @@ static bool takes_panels(const berth_target *target, berth_dtype dtype) {
 }
 
 bool berth_layout__has_units(const pass *p, berth_op_id id) {
-    return block_of(berth_layout__target(p, id), BERTH_DTYPE_F16) != 0;
+    const berth_target *target = berth_layout__target(p, id);
+    return block_of(target, BERTH_DTYPE_F16) || block_of(target, BERTH_DTYPE_I8);
 }
 
 typedef struct convolution {
@@ -52,6 +52,79 @@ typedef struct convolution {
 static bool has_operand(const berth_op *op, uint32_t i) {
     return i < op->input_count && op->inputs[i] != BERTH_NONE;
 }
+
+// ---- bytes of one signedness --------------------------------------------------------------------
+
+// Whether weights are i8 without their zero points: of a convolution one for each output or for all, of a product one for all
+// (of which layout_dot.c takes the rest off), or for each column.
+static bool fit_signed(const berth_tensor *weights, const berth_tensor *zeros, bool product) {
+    int64_t count = berth_tensor_element_count(weights);
+    int64_t zero_count = zeros ? berth_tensor_element_count(zeros) : 0;
+    if (product && zero_count <= 1) return true;
+    if (zero_count > 1 && zero_count != weights->dims[product ? 1 : 0]) return false;
+    int64_t each = zero_count ? count / zero_count : count;
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t which = product ? i % zero_count : i / each;
+        int64_t zero = zero_count ? berth_tensor_get_i64(zeros, which) : 0;
+        int64_t value = berth_tensor_get_i64(weights, i) - zero;
+        if (value < -128 || value > 127) return false;
+    }
+    return true;
+}
+
+// Whether units would compute the operation if its activations, which are u8, were i8: those of Vulkan may have bytes of
+// one signedness alone.
+static bool wants_signed(const pass *p, const berth_op *op, berth_op_id id) {
+    bool product = op->kind == BERTH_OP_MATMUL_INTEGER;
+    if (!product && op->kind != BERTH_OP_CONV_INTEGER) return false;
+    const berth_type *x = type_of(p, op->inputs[0]);
+    const berth_target *target = berth_layout__target(p, id);
+    const berth_tensor *weights =
+        berth_graph_raw_constant_of(p->module, graph_of(p), op->inputs[1]);
+    if (x->dtype != BERTH_DTYPE_U8 || !weights || !berth_type_is_static(x) ||
+        block_of(target, BERTH_DTYPE_U8) || !block_of(target, BERTH_DTYPE_I8))
+        return false;
+    if (product ? weights->rank != 2 : berth_attrs_int(p->module, &op->attrs, "group", 1) != 1)
+        return false;
+    const berth_tensor *zeros = NULL;
+    if (has_operand(op, 3)) {
+        zeros = berth_graph_constant_of(p->module, graph_of(p), op->inputs[3]);
+        if (!zeros) return false;
+    }
+    return fit_signed(weights, zeros, product);
+}
+
+// u8 as i8, each 128 less: the first bit of each is the other one.
+static berth_value_id less_128(pass *p, berth_op_id id, berth_value_id value) {
+    berth_tensor bit = berth_tensor_create(p->module->arena, BERTH_DTYPE_U8, 0, NULL);
+    berth_tensor_set_i64(&bit, 0, 128);
+    berth_value_id both[2] = {value, berth_layout__constant(p, id, &bit)};
+    berth_type_id type = graph_of(p)->values.data[value].type;
+    value = berth_layout__insert(p, id, BERTH_OP_BITWISE_XOR, both, 2, type, id);
+    return berth_layout__cast(p, id, value, BERTH_DTYPE_I8);
+}
+
+// x - zero is (x - 128) - (zero - 128).
+static void make_signed(pass *p, berth_op_id id) {
+    const berth_op op = graph_of(p)->ops.data[id];
+    if (!wants_signed(p, &op, id)) return;
+    uint32_t count = op.input_count > 3 ? op.input_count : 3;
+    berth_value_id *inputs = berth_arena_new_array(p->module->arena, berth_value_id, count);
+    for (uint32_t i = 0; i < count; ++i) inputs[i] = i < op.input_count ? op.inputs[i] : BERTH_NONE;
+    inputs[0] = less_128(p, id, op.inputs[0]);
+    berth_layout_zero zero;
+    if (berth_layout__zero_of(p, id, &zero) && (zero.known || zero.value == BERTH_NONE)) {
+        berth_tensor number = berth_tensor_create(p->module->arena, BERTH_DTYPE_I8, 0, NULL);
+        berth_tensor_set_i64(&number, 0, zero.number - 128);
+        inputs[2] = berth_layout__constant(p, id, &number);
+    } else {
+        inputs[2] = less_128(p, id, op.inputs[2]);
+    }
+    graph_of(p)->ops.data[id].inputs = inputs;
+    graph_of(p)->ops.data[id].input_count = count;
+}
+
+// ---- convolutions -------------------------------------------------------------------------------
 
 // What a convolution of integers is without zero points (layout_dot.c): units multiply what lies in memory, so that they
 // are taken off weights and sums.
@@ -185,7 +258,9 @@ static berth_status convert_conv(pass *p, berth_op_id id, bool *out_done) {
     convolution v;
     bool known = false;
     if (berth_layout__is_f32(p, graph_of(p)->ops.data[id].inputs[0], -1))
-        return convert_conv_f32(p, id, out_done);
+        return berth_target_has_warps(berth_layout__target(p, id))
+                   ? convert_conv_f32(p, id, out_done)
+                   : BERTH_OK;
     BERTH_TRY(describe(p, id, &v, &known));
     if (!known) return BERTH_OK;
     if (v.w.group > 1) {
@@ -263,6 +338,7 @@ static bool convert_pool(pass *p, berth_op_id id) {
 
 berth_status berth_layout__on_units(pass *p, berth_op_id id, bool *out_done) {
     *out_done = false;
+    make_signed(p, id);
     switch (graph_of(p)->ops.data[id].kind) {
     case BERTH_OP_CONV:
     case BERTH_OP_CONV_INTEGER: return convert_conv(p, id, out_done);

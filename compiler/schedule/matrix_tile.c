@@ -13,19 +13,23 @@ static int64_t ceil_div(int64_t a, int64_t b) {
 // ---- choices ------------------------------------------------------------------------------------
 
 // The intrinsic that multiplies such operands. BERTH_INTRINSIC_COUNT: none of the target's.
-static berth_intrinsic find_intrinsic(const berth_matrix_plan *m, const berth_target *target) {
-    berth_dtype sum = m->p.fn->bufs.data[m->p.reduction.acc].dtype;
+static berth_intrinsic find_intrinsic(const berth_target *target, berth_dtype sum,
+                                      berth_dtype row_side, berth_dtype column_side) {
     for (int i = 0; i < BERTH_INTRINSIC_COUNT; ++i) {
         const berth_intrinsic_facts *facts = berth_intrinsic_get((berth_intrinsic)i);
         bool of_warp = facts->cuda && facts->operands[2].lanes > 0 &&  // not a sum of a warp
                        !berth_intrinsic_is_of_warpgroup(facts);
         if ((of_warp || berth_intrinsic_is_of_subgroup(facts)) && facts->operands[0].dtype == sum &&
-            facts->operands[1].dtype == m->row_side.dtype &&
-            facts->operands[2].dtype == m->column_side.dtype &&
+            facts->operands[1].dtype == row_side && facts->operands[2].dtype == column_side &&
             berth_intrinsic_serves((berth_intrinsic)i, target))
             return (berth_intrinsic)i;
     }
     return BERTH_INTRINSIC_COUNT;
+}
+
+bool berth_matrix_units_take(const berth_target *target, berth_dtype x, berth_dtype weights) {
+    berth_dtype sum = berth_dtype_is_float(x) ? BERTH_DTYPE_F32 : BERTH_DTYPE_I32;
+    return target && find_intrinsic(target, sum, x, weights) != BERTH_INTRINSIC_COUNT;
 }
 
 static bool operands_of(berth_matrix_plan *m) {
@@ -388,11 +392,13 @@ berth_stmt berth_matrix__build(berth_matrix_plan *m, const berth_local_tile_limi
 static bool choose(berth_matrix_plan *m, berth_tfn *fn, const berth_nest *nest,
                    const berth_local_tile_limits *limits) {
     if (!limits->target || !berth_matrix__analyse(m, fn, nest)) return false;
-    m->id = find_intrinsic(m, limits->target);
+    m->id = find_intrinsic(limits->target, fn->bufs.data[m->p.reduction.acc].dtype,
+                           m->row_side.dtype, m->column_side.dtype);
     // Two rows are worth a fragment of 16: what bounds so few is how their operands come, which is by copies here.
-    if (m->id == BERTH_INTRINSIC_COUNT || m->p.rows.extent < 2 || m->p.columns.extent < 2 ||
-        m->p.sum.extent < m->terms / 2)
+    if (m->id == BERTH_INTRINSIC_COUNT || m->p.rows.extent < 2 || m->p.columns.extent < 2)
         return false;
+    m->terms = berth_intrinsic_get(m->id)->operands[1].lanes / 2;  // of two rows
+    if (m->p.sum.extent < m->terms / 2) return false;
     if (berth_intrinsic_is_of_subgroup(berth_intrinsic_get(m->id))) m->beside = 4;
     choose_tile(m, limits);
     return true;

@@ -66,6 +66,9 @@ berth_stmt berth_local_tile(berth_tfn *fn, const berth_nest *nest,
 berth_stmt berth_matrix_tile(berth_tfn *fn, const berth_nest *nest,
                              const berth_local_tile_limits *limits);
 
+// Whether the target's units multiply such elements, by instructions of a warp or subgroup at least.
+bool berth_matrix_units_take(const berth_target *target, berth_dtype x, berth_dtype weights);
+
 // The same by instructions that four warps compute together and whose operands stay in the memory of the group (wgmma
 // of sm_90a): 64 rows by 64 or 128 columns each, of steps of 128 bytes of the sum. 0 also where there are fewer than half as
 // many rows or columns, or half a step: what a warp computes by itself leaves less undone then.

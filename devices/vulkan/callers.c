@@ -69,6 +69,7 @@ static berth_status limit_features(const berth_vulkan_queue *callers, vulkan_fac
     facts->features_1_2.shaderInt8 &= e.int8;
     facts->features_1_2.storageBuffer8BitAccess &= e.storage8;
     berth_vulkan__list_features(facts);
+    facts->matrix_shapes = 0;
     facts->has[VULKAN_FEATURE_MATRICES] = false;  // it would need four features and two extensions
     bool imports = false;
     for (uint32_t i = 0; i < callers->extension_count; ++i)

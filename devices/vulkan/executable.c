@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices/vulkan/vulkan.h"
+#include "devices/vulkan/matrices.h"
 
 enum {
     SPIRV_MAGIC = 0x07230203,
@@ -69,6 +69,8 @@ static berth_status read_instruction(const vulkan_device *device, const uint32_t
             kernel->declaration = text + strlen(BERTH_DECLARATION_PREFIX);
         if (strncmp(text, BERTH_SPIRV_ROUNDS_PREFIX, strlen(BERTH_SPIRV_ROUNDS_PREFIX)) == 0)
             kernel->rounds = strtod(text + strlen(BERTH_SPIRV_ROUNDS_PREFIX), NULL);
+        if (strncmp(text, BERTH_SPIRV_MATRIX_PREFIX, strlen(BERTH_SPIRV_MATRIX_PREFIX)) == 0)
+            return berth_vulkan__check_matrices(device, text + strlen(BERTH_SPIRV_MATRIX_PREFIX));
         return BERTH_OK;
     default: return BERTH_OK;
     }

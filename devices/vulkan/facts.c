@@ -117,12 +117,12 @@ static void read_features(const vulkan_api *api, vulkan_facts *facts) {
     api->vkGetPhysicalDeviceFeatures2(facts->physical, &all);
     facts->features = all.features;
     berth_vulkan__list_features(facts);
-    facts->has[HAS_MATRICES] =
-        matrices.matrices.cooperativeMatrix && matrices.subgroups.subgroupSizeControl &&
+    if (matrices.matrices.cooperativeMatrix && matrices.subgroups.subgroupSizeControl &&
         matrices.subgroups.computeFullSubgroups && facts->takes_subgroups &&
         facts->features_1_2.vulkanMemoryModel &&
-        has_extension(api, facts->physical, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME) &&
-        berth_vulkan__has_matrix_shape(api, facts->physical);
+        has_extension(api, facts->physical, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME))
+        facts->matrix_shapes = berth_vulkan__matrix_shapes(api, facts->physical);
+    facts->has[HAS_MATRICES] = facts->matrix_shapes != 0;
 }
 
 void berth_vulkan__list_features(vulkan_facts *facts) {
@@ -220,6 +220,22 @@ static uint64_t heap_bytes(const vulkan_facts *facts, uint32_t type) {
     return facts->memories.memoryHeaps[facts->memories.memoryTypes[type].heapIndex].size;
 }
 
+// " (f16, i8_k32)"
+static size_t describe_matrices(const vulkan_facts *facts, char *out, size_t used,
+                                size_t capacity) {
+    const char *before = " (", *feature = NULL;
+    for (uint32_t i = 0; (feature = berth_vulkan__matrix_feature(i)) && used < capacity; ++i) {
+        static const char prefix[] = "cooperative_", f16[] = "matrix_";
+        if (!(facts->matrix_shapes >> i & 1)) continue;
+        feature += strlen(prefix);
+        if (strncmp(feature, f16, strlen(f16)) == 0) feature += strlen(f16);
+        used += (size_t)snprintf(out + used, capacity - used, "%s%s", before, feature);
+        before = ", ";
+    }
+    if (used < capacity) used += (size_t)snprintf(out + used, capacity - used, ")");
+    return used;
+}
+
 // "subgroups of 8; shaderFloat64, ...; lacks shaderInt16"
 static void describe_features(const vulkan_facts *facts, char *out, size_t capacity) {
     size_t used = (size_t)snprintf(out, capacity, "subgroups of %u", facts->subgroup_size);
@@ -229,6 +245,8 @@ static void describe_features(const vulkan_facts *facts, char *out, size_t capac
             if (facts->has[i] != (pass == 0)) continue;
             used += (size_t)snprintf(out + used, capacity - used, "%s%s", before,
                                      berth_vulkan__features[i].name);
+            if (i == HAS_MATRICES && facts->has[i])
+                used = describe_matrices(facts, out, used, capacity);
             before = ", ";
         }
     }
@@ -241,10 +259,15 @@ static void list_kernel_features(const vulkan_facts *facts, char *out, size_t ca
     const bool *has = facts->has;
     bool float16 = has[HAS_FLOAT16] && has[HAS_STORAGE_16] && has[HAS_INT16] &&
                    has[HAS_SPECIAL_16] && has[HAS_ROUND_EVEN_16];
-    snprintf(out, capacity, "%s%s%s%s", has[HAS_SUBGROUP_ARITHMETIC] ? ",subgroup_arithmetic" : "",
-             float16 ? ",float16" : "",
-             float16 && has[HAS_DENORMALS_16] ? ",float16_denormals" : "",
-             float16 && has[HAS_MATRICES] ? ",cooperative_matrix_f16" : "");
+    bool bytes = has[HAS_STORAGE_8] && has[HAS_INT8];
+    size_t used = (size_t)snprintf(
+        out, capacity, "%s%s%s", has[HAS_SUBGROUP_ARITHMETIC] ? ",subgroup_arithmetic" : "",
+        float16 ? ",float16" : "", float16 && has[HAS_DENORMALS_16] ? ",float16_denormals" : "");
+    const char *feature = NULL;
+    for (uint32_t i = 0; (feature = berth_vulkan__matrix_feature(i)); ++i)
+        if (facts->matrix_shapes >> i & 1 && (i == 0 ? float16 : bytes) &&
+            used + 1 + strlen(feature) < capacity)  // the first ones are wanted most
+            used += (size_t)snprintf(out + used, capacity - used, ",%s", feature);
     memmove(out, out + (out[0] == ','), strlen(out + (out[0] == ',')) + 1);
 }
 

@@ -12,20 +12,48 @@ void berth_vulkan__want_matrices(vulkan_matrix_features *out_features, VkBool32 
                      .cooperativeMatrix = wanted}};
 }
 
-bool berth_vulkan__has_matrix_shape(const vulkan_api *api, VkPhysicalDevice physical) {
-    // From MSize on: 16 x 16 x 16, types of A, B, C and the result, not saturating, by a subgroup.
-    static const uint32_t wanted[] = {16,
-                                      16,
-                                      16,
-                                      VK_COMPONENT_TYPE_FLOAT16_KHR,
-                                      VK_COMPONENT_TYPE_FLOAT16_KHR,
-                                      VK_COMPONENT_TYPE_FLOAT32_KHR,
-                                      VK_COMPONENT_TYPE_FLOAT32_KHR,
-                                      VK_FALSE,
-                                      VK_SCOPE_SUBGROUP_KHR};
+// A product of 16 x 16 results. Vendors have their 8-bit integers in steps of 32 or of 16 terms, and some of one
+// signedness alone.
+typedef struct product {
+    char feature[24];
+    VkComponentTypeKHR a, b, sum;
+    uint32_t terms;
+} product;
+
+#define F16 VK_COMPONENT_TYPE_FLOAT16_KHR
+#define F32 VK_COMPONENT_TYPE_FLOAT32_KHR
+#define I8 VK_COMPONENT_TYPE_SINT8_KHR
+#define U8 VK_COMPONENT_TYPE_UINT8_KHR
+#define I32 VK_COMPONENT_TYPE_SINT32_KHR
+#define U32 VK_COMPONENT_TYPE_UINT32_KHR
+static const product shapes[] = {
+    {"cooperative_matrix_f16", F16, F16, F32, 16}, {"cooperative_i8_k32", I8, I8, I32, 32},
+    {"cooperative_u8_k32", U8, U8, U32, 32},       {"cooperative_u8_i8_k32", U8, I8, I32, 32},
+    {"cooperative_i8_k16", I8, I8, I32, 16},       {"cooperative_u8_k16", U8, U8, U32, 16},
+    {"cooperative_u8_i8_k16", U8, I8, I32, 16},
+};
+enum { shape_count = sizeof(shapes) / sizeof(shapes[0]), lines = 16 };
+
+const char *berth_vulkan__matrix_feature(uint32_t shape) {
+    return shape < shape_count ? shapes[shape].feature : NULL;
+}
+
+// The bit of what a device lists; 0: kernels do not use it.
+static uint32_t bit_of(const VkCooperativeMatrixPropertiesKHR *p) {
+    if (p->MSize != lines || p->NSize != lines || p->scope != VK_SCOPE_SUBGROUP_KHR ||
+        p->CType != p->ResultType || p->saturatingAccumulation)
+        return 0;
+    for (uint32_t i = 0; i < shape_count; ++i)
+        if (p->KSize == shapes[i].terms && p->AType == shapes[i].a && p->BType == shapes[i].b &&
+            p->CType == shapes[i].sum)
+            return 1u << i;
+    return 0;
+}
+
+uint32_t berth_vulkan__matrix_shapes(const vulkan_api *api, VkPhysicalDevice physical) {
     enum { most = 64 };
     VkCooperativeMatrixPropertiesKHR list[most];
-    uint32_t count = most;
+    uint32_t count = most, found = 0;
     for (uint32_t i = 0; i < most; ++i) {
         list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
         list[i].pNext = NULL;
@@ -33,8 +61,16 @@ bool berth_vulkan__has_matrix_shape(const vulkan_api *api, VkPhysicalDevice phys
     PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR get =
         (PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)api->vkGetInstanceProcAddr(
             api->instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
-    if (!get || get(physical, &count, list) < 0) return false;
-    while (count-- > 0)
-        if (memcmp(&list[count].MSize, wanted, sizeof(wanted)) == 0) return true;
-    return false;
+    if (!get || get(physical, &count, list) < 0) return 0;
+    while (count-- > 0) found |= bit_of(&list[count]);
+    return found;
+}
+
+berth_status berth_vulkan__check_matrices(const vulkan_device *device, const char *feature) {
+    for (uint32_t i = 0; i < shape_count; ++i)
+        if (strcmp(shapes[i].feature, feature) == 0 && device->facts->matrix_shapes >> i & 1)
+            return BERTH_OK;
+    return berth_status_make(BERTH_UNSUPPORTED,
+                             "a kernel needs cooperativeMatrix (%.40s), which %s lacks", feature,
+                             device->base.info.name);
 }

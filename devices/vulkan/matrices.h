@@ -1,5 +1,5 @@
-// Cooperative matrices of a device (VK_KHR_cooperative_matrix), which kernels of 16 x 16 x 16 of f16 with sums in f32 use,
-// in subgroups of 32 (compiler/codegen/spirv_matrix.h). Private to devices/vulkan.
+// Cooperative matrices of a device (VK_KHR_cooperative_matrix): 16 x 16 results of f16 with sums in f32, and of 8-bit integers,
+// which kernels use in subgroups of 32 (compiler/codegen/spirv_matrix.h). Private to devices/vulkan.
 #ifndef BERTH_DEVICES_VULKAN_MATRICES_H_
 #define BERTH_DEVICES_VULKAN_MATRICES_H_
 
@@ -15,8 +15,14 @@ typedef struct vulkan_matrix_features {
 // All of them wanted, or none yet.
 void berth_vulkan__want_matrices(vulkan_matrix_features *out_features, VkBool32 wanted);
 
-// Whether a device with the extension has matrices of that shape.
-bool berth_vulkan__has_matrix_shape(const vulkan_api *api, VkPhysicalDevice physical);
+// The products of matrices that a device with the extension has, of those that kernels may use: a bit each.
+uint32_t berth_vulkan__matrix_shapes(const vulkan_api *api, VkPhysicalDevice physical);
+
+// A product as targets name it among their features; NULL: there are no more.
+const char *berth_vulkan__matrix_feature(uint32_t shape);
+
+// UNSUPPORTED where a module needs matrices of this feature, and the device has none.
+berth_status berth_vulkan__check_matrices(const vulkan_device *device, const char *feature);
 #pragma GCC visibility pop
 
 #endif  // BERTH_DEVICES_VULKAN_MATRICES_H_

@@ -80,6 +80,7 @@ typedef struct vulkan_facts {
     uint32_t device_memory;    // type of memory 0
     uint32_t host_memory;      // type that the host sees
     bool shared;               // memory 0 is host memory
+    uint32_t matrix_shapes;    // matrices.h; 0 = kernels with matrices do not run
     bool takes_subgroups;      // of VULKAN_MATRIX_SUBGROUP, where a pipeline asks for them
     uint32_t max_rounds;       // of the loops of a work-item; 0 = any number
 } vulkan_facts;

@@ -74,14 +74,26 @@ static VKAPI_ATTR void VKAPI_CALL fake_vkGetPhysicalDeviceProperties2(
 
 static VKAPI_ATTR VkResult VKAPI_CALL fake_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(
     VkPhysicalDevice device, uint32_t *count, VkCooperativeMatrixPropertiesKHR *list) {
+    // Two that kernels do not use, and what NVIDIA's devices have: bytes of one signedness alone.
+    static const struct {
+        uint32_t terms;
+        VkComponentTypeKHR operand, sum;
+    } has[] = {
+        {8, VK_COMPONENT_TYPE_FLOAT16_KHR, VK_COMPONENT_TYPE_FLOAT32_KHR},
+        {16, VK_COMPONENT_TYPE_FLOAT16_KHR, VK_COMPONENT_TYPE_FLOAT32_KHR},
+        {32, VK_COMPONENT_TYPE_SINT8_KHR, VK_COMPONENT_TYPE_SINT32_KHR},
+        {64, VK_COMPONENT_TYPE_SINT8_KHR, VK_COMPONENT_TYPE_SINT32_KHR},
+        {32, VK_COMPONENT_TYPE_UINT8_KHR, VK_COMPONENT_TYPE_UINT32_KHR},
+    };
+    enum { shapes = sizeof(has) / sizeof(has[0]) };
     (void)device;
-    if (list && *count < 2) return VK_INCOMPLETE;
-    *count = 2;
-    for (int i = 0; list && i < 2; ++i) {
+    if (list && *count < shapes) return VK_INCOMPLETE;
+    *count = shapes;
+    for (int i = 0; list && i < shapes; ++i) {
         list[i].MSize = list[i].NSize = 16;
-        list[i].KSize = i ? 16 : 8;
-        list[i].AType = list[i].BType = VK_COMPONENT_TYPE_FLOAT16_KHR;
-        list[i].CType = list[i].ResultType = VK_COMPONENT_TYPE_FLOAT32_KHR;
+        list[i].KSize = has[i].terms;
+        list[i].AType = list[i].BType = has[i].operand;
+        list[i].CType = list[i].ResultType = has[i].sum;
         list[i].saturatingAccumulation = VK_FALSE;
         list[i].scope = VK_SCOPE_SUBGROUP_KHR;
     }

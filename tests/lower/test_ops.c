@@ -59,4 +59,8 @@ Test(lower_ops, vulkan_matrices, .timeout = 300) {
     with_target("vulkan -features=float16,cooperative_matrix_f16", run_products);
     with_target("vulkan -features=float16,cooperative_matrix_f16 -local_memory_bytes=16384",
                 run_products);
+    with_target("vulkan -features=cooperative_i8_k32,cooperative_u8_k32,cooperative_u8_i8_k32",
+                run_products);
+    with_target("vulkan -features=cooperative_i8_k16,cooperative_u8_k16,cooperative_u8_i8_k16",
+                run_products);
 }

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifact/kernel_abi.h"
+
 // Numbers of SPIR-V 1.5 and SPV_KHR_cooperative_matrix.
 enum {
+    OP_STRING = 7,
     OP_EXTENSION = 10,
     OP_EXECUTION_MODE = 16,
     OP_CAPABILITY = 17,
@@ -479,7 +482,10 @@ static void write_subgroup(module *m, const uint32_t *at) {
 
 static void write_instruction(module *m, const uint32_t *at) {
     uint32_t op = at[0] & 0xffff, length = at[0] >> 16;
-    if (op == OP_EXTENSION || (op == OP_CAPABILITY && at[1] == CAPABILITY_MATRIX)) return;
+    bool is_need = op == OP_STRING && strncmp((const char *)(at + 2), BERTH_SPIRV_MATRIX_PREFIX,
+                                              strlen(BERTH_SPIRV_MATRIX_PREFIX)) == 0;
+    if (op == OP_EXTENSION || (op == OP_CAPABILITY && at[1] == CAPABILITY_MATRIX) || is_need)
+        return;
     if (op == OP_FUNCTION && !m->types_at) m->types_at = m->out.count;
     m->barriers += op == OP_BARRIER;
     if (op == OP_DECORATE && at[1] == m->subgroup_id && at[2] == BUILT_IN) {
