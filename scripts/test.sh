@@ -25,12 +25,13 @@ note() { # name, exit status
   fi
 }
 
-# run_ctest PRESET: every test program; each Criterion case counts.
+# run_ctest PRESET: every test program; each Criterion case counts. Kernels that the release run has compiled are there for the
+# debug run.
 run_ctest() {
   local preset=$1 log=build/$1/test.log
   BERTH_REQUIRE_DRIVERS=${BERTH_REQUIRE_DRIVERS-cpu,opencl,vulkan} ASAN_OPTIONS=abort_on_error=1:detect_leaks=1 \
     LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-    BERTH_CACHE_DIR=$PWD/build/$preset/kernel-cache \
+    BERTH_CACHE_DIR=$PWD/build/release/kernel-cache \
     ctest --test-dir "build/$preset" --output-on-failure --timeout 2700 -V >"$log" 2>&1
   local status=$?
   local cases

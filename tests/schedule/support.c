@@ -236,7 +236,7 @@ berth_status support_run_compiled(bench_case *c, const berth_target *target, boo
             c->arena, "%s%s",
             "#pragma GCC diagnostic error \"-Wall\"\n#pragma GCC diagnostic error \"-Wextra\"\n",
             source);
-    berth_toolchain_options options = {.target = target};
+    berth_toolchain_options options = {.target = target, .cache_folder = getenv("BERTH_CACHE_DIR")};
     berth_toolchain_unit unit = {.label = "test", .source = source};
     berth_toolchain_image image;
     BERTH_TRY(berth_toolchain_compile(&options, c->arena, &unit, 1, &image));

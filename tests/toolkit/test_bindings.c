@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "compiler/compile.h"
-#include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/eval.h"
 #include "ir/text.h"
 #include "tests/check.h"
+#include "tests/kernel_cache.h"
 
 enum { values = 40, results = 5, elements = 16 };
 
@@ -76,8 +76,8 @@ static bool binds_more(const berth_program *program, uint32_t limit) {
 }
 
 static void check(const char *target_text, uint32_t limit, bool wide) {
-    char folder[] = "/tmp/berth-bindings-XXXXXX";
-    cr_assert(mkdtemp(folder));
+    kernel_cache kernels;
+    kernel_cache_open(&kernels);
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     const char *text = module_text(arena);
@@ -93,16 +93,15 @@ static void check(const char *target_text, uint32_t limit, bool wide) {
                                   values, expected, results, arena));
     berth_multi_target *target = NULL;
     assert_ok(berth_target_parse(arena, target_text, NULL, &target));
-    berth_compile_options options = {.target = target, .cache_folder = folder, .verify = true};
+    berth_compile_options options = {
+        .target = target, .cache_folder = kernels.folder, .verify = true};
     berth_compile_result compiled;
     assert_ok(berth_compile(module, &options, &compiled));
     cr_expect_eq(binds_more(compiled.program, limit), wide, "%s: %s", target_text,
                  wide ? "the case has no kernel that binds more" : "a kernel binds more");
     run(compiled.program, inputs, expected);
     berth_arena_destroy(arena);
-    berth_cache_stats stats;
-    berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
-    remove(folder);
+    kernel_cache_close(&kernels);
 }
 
 Test(bindings, without_a_limit_kernels_bind_more) {

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "compiler/compile.h"
-#include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/eval.h"
 #include "ir/infer.h"
 #include "tests/check.h"
+#include "tests/kernel_cache.h"
 
 typedef struct problem {
     berth_arena *arena;
@@ -203,13 +203,12 @@ static bool try_problem(const family *f, uint64_t seed, const char *folder) {
 }
 
 static void try_family(const family *f) {
-    char folder[] = "/tmp/berth-libraries-XXXXXX";
-    cr_assert(mkdtemp(folder));
+    kernel_cache kernels;
+    kernel_cache_open(&kernels);
     bool here = true;
-    for (int i = 0; i < f->problems && here; ++i) here = try_problem(f, 100 + (uint64_t)i, folder);
-    berth_cache_stats stats;
-    berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
-    remove(folder);
+    for (int i = 0; i < f->problems && here; ++i)
+        here = try_problem(f, 100 + (uint64_t)i, kernels.folder);
+    kernel_cache_close(&kernels);
     if (here) return;
     printf("BERTH-SKIPPED 1: %s is not here (Debian packages libopenblas0-pthread, libdnnl2)\n",
            f->library);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 #include "compiler/compile.h"
-#include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/eval.h"
 #include "ir/graph/graph.h"
 #include "tests/check.h"
+#include "tests/kernel_cache.h"
 
 enum { columns = 64, most_values = 128, seed_count = 6, op_count = 45 };
 
@@ -173,10 +173,12 @@ ParameterizedTest(int *index, memory_sharing, random_graphs, .timeout = 300) {
 
     berth_multi_target *target = NULL;
     assert_ok(berth_target_parse(arena, "cpu", NULL, &target));
-    char folder[] = "/tmp/berth-sharing-XXXXXX";
-    cr_assert(mkdtemp(folder));
-    berth_compile_options options = {
-        .target = target, .cache_folder = folder, .no_fusion = seed % 2 == 0, .verify = true};
+    kernel_cache kernels;
+    kernel_cache_open(&kernels);
+    berth_compile_options options = {.target = target,
+                                     .cache_folder = kernels.folder,
+                                     .no_fusion = seed % 2 == 0,
+                                     .verify = true};
     berth_compile_result compiled;
     assert_ok(berth_compile(g.module, &options, &compiled));
     const berth_memory_report *memory = compiled.memory;
@@ -193,8 +195,6 @@ ParameterizedTest(int *index, memory_sharing, random_graphs, .timeout = 300) {
             compare(berth_session_output(session, r), &expected[r], seed);
     }
     berth_session_close(session);
-    berth_cache_stats stats;
-    berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
-    remove(folder);
+    kernel_cache_close(&kernels);
     berth_arena_destroy(arena);
 }

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "compiler/compile.h"
-#include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/eval.h"
 #include "tests/check.h"
+#include "tests/kernel_cache.h"
 #include "tests/lower/op_case.h"
 
 #define CASE(text) text,
@@ -110,20 +110,18 @@ static bool run(berth_arena *arena, const char *text, const char *target_text, c
 
 // Every `every`th case of the operators whose names contain `what`.
 static void run_some(const char *target, const char *what, int every) {
-    char folder[] = "/tmp/berth-operators-XXXXXX";
-    cr_assert(mkdtemp(folder));
+    kernel_cache kernels;
+    kernel_cache_open(&kernels);
     bool here = true;
     for (int i = 0; i < case_count && here; i += every) {
         berth_arena *arena = NULL;
         assert_ok(berth_arena_create(berth_allocator_system(), &arena));
         const char *name_end = strchr(cases[i], ' ');
         const char *found = strstr(cases[i], what);
-        if (found && found < name_end) here = run(arena, cases[i], target, folder);
+        if (found && found < name_end) here = run(arena, cases[i], target, kernels.folder);
         berth_arena_destroy(arena);
     }
-    berth_cache_stats stats;
-    berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
-    remove(folder);
+    kernel_cache_close(&kernels);
     if (!here) cr_skip_test("%s: the device is not here", target);
 }
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler/toolchain/toolchain.h"
 #include "executor/session.h"
 #include "ir/graph/graph.h"
 #include "ir/text.h"
 #include "tests/check.h"
+#include "tests/kernel_cache.h"
 #include "toolkit/model.h"
 
 enum { image = 64, channels = 16, value_bytes = 4 * channels * image * image };
@@ -95,16 +95,15 @@ Test(fit_patches, what_does_not_fit_runs_in_patches, .timeout = 300) {
         const char *patches;
         uint64_t budget;
     } cases[] = {{NULL, value_bytes}, {"auto", value_bytes}, {"least", 0}, {"y=4", 0}};
-    char folder[] = "/tmp/berth-patches-XXXXXX";
-    berth_cache_stats stats;
+    kernel_cache kernels;
     berth_model *whole = NULL;
-    cr_assert(mkdtemp(folder));
-    assert_ok(load(folder, NULL, 0, &whole));
+    kernel_cache_open(&kernels);
+    assert_ok(load(kernels.folder, NULL, 0, &whole));
     cr_assert_geq(workspace(whole), value_bytes);
     run(whole, expected, results);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         berth_model *model = NULL;
-        assert_ok(load(folder, cases[i].patches, cases[i].budget, &model));
+        assert_ok(load(kernels.folder, cases[i].patches, cases[i].budget, &model));
         cr_expect_lt(workspace(model), workspace(whole), "case %zu", i);
         if (cases[i].budget) cr_expect_leq(workspace(model), cases[i].budget);
         run(model, got, results);
@@ -113,8 +112,7 @@ Test(fit_patches, what_does_not_fit_runs_in_patches, .timeout = 300) {
         berth_model_destroy(model);
     }
     berth_model_destroy(whole);
-    berth_status_ignore(berth_toolchain_cache_clear(folder, &stats));
-    remove(folder);
+    kernel_cache_close(&kernels);
 }
 
 // What is compiled again and again is what was read, which stays as it was.

@@ -111,27 +111,70 @@ static bool take_library(nvrtc_program program, const char *path) {
     return ok;
 }
 
-// What NVIDIA's compiler may look at later (tests/cuda/model_kernels.py). FNV-1a, by 64 bits.
+// FNV-1a, by 64 bits.
+static uint64_t hash_of(const char *text, size_t bytes, uint64_t hash) {
+    for (size_t i = 0; i < bytes; ++i) hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
+    return hash;
+}
+
+static const uint64_t start = 14695981039346656037u;
+
+// What NVIDIA's compiler may look at later (tests/cuda/model_kernels.py).
 static void keep_source(const char *source) {
     const char *kept = getenv("BERTH_EMULATION_SOURCES");
-    uint64_t hash = 14695981039346656037u;
     char path[4096];
     if (!kept) return;
-    for (const char *at = source; *at; ++at) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-    snprintf(path, sizeof(path), "%s/%016llx.cu", kept, (unsigned long long)hash);
+    snprintf(path, sizeof(path), "%s/%016llx.cu", kept,
+             (unsigned long long)hash_of(source, strlen(source), start));
     FILE *file = fopen(path, "w");
     if (!file) return;
     fputs(source, file);
     fclose(file);
 }
 
+// Of the headers that kernels are compiled with. False: they are not there.
+static bool hash_headers(uint64_t *hash) {
+    static const char *const names[] = {"emulated.h", "bulk.h", "warpgroups.h"};
+    static char text[1 << 20];
+    int folder = (int)(strrchr(EMULATED_HEADER, '/') - EMULATED_HEADER);
+    for (int i = 0; i < 3; ++i) {
+        char path[1024];
+        size_t bytes = 0;
+        snprintf(path, sizeof(path), "%.*s/%s", folder, EMULATED_HEADER, names[i]);
+        if (!read_whole(path, text, sizeof(text), &bytes)) return false;
+        *hash = hash_of(text, bytes, *hash);
+    }
+    return true;
+}
+
+// Where what is compiled is kept for other processes (tests/cuda/emulation.sh). False: nowhere.
+static bool kept_library(const char *source, char *out_path, size_t path_bytes) {
+    const char *kept = getenv("BERTH_EMULATION_KERNELS");
+    uint64_t hash = start;
+    if (!kept || !hash_headers(&hash)) return false;
+    hash = hash_of(source, strlen(source), hash);
+    return (size_t)snprintf(out_path, path_bytes, "%s/%016llx.so", kept, (unsigned long long)hash) <
+           path_bytes;
+}
+
+static bool build_library(nvrtc_program program, const char *path, const char *kept) {
+    char command[4096];
+    bool ok = take_library(program, path);
+    if (!ok || !kept) return ok;
+    snprintf(command, sizeof(command), "mv %s %s.%d && mv %s.%d %s", path, kept, (int)getpid(),
+             kept, (int)getpid(), kept);
+    return system(command) == 0;
+}
+
 nvrtc_result nvrtcCompileProgram(nvrtc_program program, int option_count,
                                  const char *const *options) {
-    char folder[] = "/tmp/berth-emulation-XXXXXX", path[64], command[1024];
+    char folder[] = "/tmp/berth-emulation-XXXXXX", path[64], command[1024], kept[1024];
     BEGIN();
     for (int i = 0; i < option_count; ++i)
         if (strncmp(options[i], "--", 2) != 0) return BERTH_NVRTC_ERROR_INVALID_OPTION;
     keep_source(program->source);
+    bool keeps = kept_library(program->source, kept, sizeof(kept));
+    if (keeps && take_library(program, kept)) return 0;
     if (!mkdtemp(folder)) return BERTH_NVRTC_ERROR_COMPILATION;
     snprintf(path, sizeof(path), "%s/k.cpp", folder);
     FILE *file = fopen(path, "w");
@@ -152,7 +195,7 @@ nvrtc_result nvrtcCompileProgram(nvrtc_program program, int option_count,
     if (!read_whole(path, program->log, sizeof(program->log) - 1, &log_bytes)) log_bytes = 0;
     program->log[log_bytes] = '\0';
     snprintf(path, sizeof(path), "%s/k.so", folder);
-    built = built && take_library(program, path);
+    built = built && build_library(program, path, keeps ? kept : NULL);
     snprintf(command, sizeof(command), "rm -rf %s", folder);
     return system(command) == 0 && built ? 0 : BERTH_NVRTC_ERROR_COMPILATION;
 }
