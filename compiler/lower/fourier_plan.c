@@ -3,8 +3,10 @@
 #include "compiler/lower/fourier.h"
 #include "ir/graph/op_params.h"
 
-#define MOST 32   // terms of a sum: factors beyond are taken apart
-#define LANES 16  // neighbours in the results of stage 0, where the length allows it
+#define MOST 32                // terms of a sum: factors beyond are taken apart
+#define LANES 16               // neighbours in the results of stage 0, where the length allows it
+#define PRODUCTS 24            // multiply-adds that take as long as what a convolution does between
+#define MOST_LENGTH (1 << 24)  // of a convolution: n^2 is exact, and the search for M short
 
 // The divisor of n in [2, MOST] closest to its root from below, or else from above; n when there is
 // none.
@@ -30,7 +32,8 @@ static int64_t first_factor(int64_t n) {
 }
 
 static void factorise(berth_fourier *f) {
-    int64_t rest = f->length;
+    int64_t rest = f->convolution ? f->convolution : f->length;
+    f->stages = 0;
     while (f->stages < BERTH_FOURIER_MAX_STAGES && (rest > 1 || f->stages == 0)) {
         int64_t factor = rest;
         if (f->stages == 0)
@@ -40,6 +43,40 @@ static void factorise(berth_fourier *f) {
         f->factors[f->stages++] = factor;
         rest /= factor;
     }
+}
+
+// Multiply-adds of the stages, for one element of a complex signal: the sum of the factors.
+static int64_t terms_of(const berth_fourier *f) {
+    int64_t terms = 0;
+    for (int i = 0; i < f->stages; ++i) terms += f->factors[i];
+    return terms;
+}
+
+static bool small_factors(const berth_fourier *f) {
+    for (int i = 0; i < f->stages; ++i)
+        if (f->factors[i] > MOST) return false;
+    return true;
+}
+
+void berth_fourier_convolve(berth_dtype dtype, berth_fourier *f) {
+    int64_t least = 2 * f->length - 1;
+    double direct = (double)f->length * (double)terms_of(f) * (f->parts == 1 ? .5 : 1);
+    double best = direct;
+    if (small_factors(f) || f->length > MOST_LENGTH ||
+        (dtype != BERTH_DTYPE_F32 && dtype != BERTH_DTYPE_F64))
+        return;
+    berth_fourier found = *f;
+    for (int64_t m = (least + LANES - 1) / LANES * LANES; m <= least + least / 4; m += LANES) {
+        berth_fourier one = *f;
+        one.convolution = m;
+        factorise(&one);
+        // Two transforms, each with half of a stage left out, and three products by tables.
+        double work = (double)m * ((double)(2 * terms_of(&one)) + PRODUCTS);
+        if (!small_factors(&one) || work >= best) continue;
+        best = work;
+        found = one;
+    }
+    *f = found;
 }
 
 static const berth_type *type_of(const berth_module *module, const berth_graph *graph,
@@ -77,6 +114,7 @@ bool berth_fourier_describe(const berth_module *module, const berth_graph *graph
     bool along_parts = !framed && axis == x->rank - 1;
     if (out->length < 1 || along_parts || (out->parts != 1 && out->parts != 2)) return false;
     factorise(out);
+    if (op->input_count > out->first_table) berth_fourier_convolve(x->dtype, out);
     return true;
 }
 
@@ -86,33 +124,8 @@ int64_t berth_fourier_rest(const berth_fourier *f, int stage) {
     return rest;
 }
 
-void berth_fourier_table_dims(const berth_fourier *f, int stage, int64_t *out_dims) {
-    int64_t factor = f->factors[stage];
-    out_dims[0] = berth_fourier_rest(f, stage);
-    out_dims[1] = stage == 0 ? f->parts : 2;
-    out_dims[2] = out_dims[4] = factor;
-    out_dims[3] = 2;
-}
-
-void berth_fourier_table(const berth_fourier *f, int stage, double *out) {
-    int64_t dims[5];
-    berth_fourier_table_dims(f, stage, dims);
-    int64_t length = dims[0] * dims[2];  // of the transform that the stage begins
-    double turn = (f->inverse ? 2 : -2) * 3.14159265358979323846 / (double)length;
-    int64_t index[5];
-    int64_t count = dims[0] * dims[1] * dims[2] * dims[3] * dims[4];
-    for (int64_t i = 0; i < count; ++i) {
-        int64_t left = i;
-        for (int d = 4; d >= 0; --d) {
-            index[d] = left % dims[d];
-            left /= dims[d];
-        }
-        int64_t n = stage == 0 ? index[2] : index[4];
-        int64_t k = stage == 0 ? index[4] : index[2];
-        int64_t part = stage == 0 ? index[1] : index[3];
-        int64_t result = stage == 0 ? index[3] : index[1];
-        // (k * (n * rest + r)) mod length, exactly
-        double angle = turn * (double)(k * (n * dims[0] + index[0]) % length);
-        out[i] = part == result ? cos(angle) : result ? sin(angle) : -sin(angle);
-    }
+int64_t berth_fourier_terms(const berth_fourier *f, int stage) {
+    int64_t rest = berth_fourier_rest(f, stage);
+    bool padded = f->convolution && stage == 0;
+    return padded ? (f->length + rest - 1) / rest : f->factors[stage];
 }
