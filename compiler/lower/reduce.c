@@ -123,16 +123,34 @@ void berth_lower__reduce(berth_lower *c, const berth_op *op) {
 
 // ---- lines beside each other --------------------------------------------------------------------
 
-enum { most_sums = 64 };  // that are kept at once
+enum { most_sums = 64, least_sums = 16 };  // that are kept at once
 
 // Sums (or maxima) beside each other in the last dimension, where the axis is another one: so memory
-// is read in the order in which it lies, and they are vectors. A divisor of that dimension.
-static int64_t sums_at_once(const berth_type *x, int axis) {
+// is read in the order in which it lies, and they are vectors. `parts` of them, from `first` on.
+typedef struct strips {
+    int64_t first;
+    int64_t parts;
+    int64_t sums;
+} strips;
+
+// Returns how many there are: one where a divisor of that dimension is wide enough, else a second
+// for its rest.
+static int strips_along(const berth_type *x, int axis, strips *out) {
     int64_t extent = x->dims[x->rank - 1];
-    if (axis == x->rank - 1) return 1;
-    for (int64_t sums = most_sums; sums > 1; --sums)
-        if (extent % sums == 0) return sums;
-    return 1;
+    int64_t sums = extent < most_sums ? extent : most_sums;
+    int64_t divisor = sums;
+    out[0] = (strips){.parts = 1, .sums = 1};
+    if (axis == x->rank - 1 || extent < 1) return 1;
+    while (extent % divisor) divisor--;
+    if (divisor < least_sums) divisor = extent <= 2 * most_sums ? extent : sums;
+    out[0] = (strips){.parts = extent / divisor, .sums = divisor};
+    out[1] = (strips){.first = extent / divisor * divisor, .parts = 1, .sums = extent % divisor};
+    return out[1].sums ? 2 : 1;
+}
+
+// Index of a sum in the last dimension.
+static berth_expr along_strips(berth_lower *c, const strips *s, berth_expr part, berth_expr lane) {
+    return x_addi(c, x_add(c, x_muli(c, part, s->sums), lane), s->first);
 }
 
 // ---- arg_max, arg_min ---------------------------------------------------------------------------
@@ -146,9 +164,10 @@ berth_expr berth_lower__wins(berth_lower *c, berth_expr value, berth_expr old, b
     return x_and(c, number, x_or(c, beats, x_unary(c, BERTH_UNARY_IS_NAN, old)));
 }
 
-// Lines along another axis than the last: `lanes` of them at once, their best values and indices in
-// tables.
-static void arg_reduce_lanes(berth_lower *c, const berth_op *op, int axis, int64_t lanes) {
+// Lines along another axis than the last, as many at once as `s` says: their best values and indices
+// in tables.
+static void arg_reduce_lanes(berth_lower *c, const berth_op *op, int axis, const strips *s) {
+    int64_t lanes = s->sums;
     const berth_type *x = in_type(c, op, 0);
     berth_dtype t = in_dtype(c, op, 0);
     bool keepdims = attr_int(c, op, "keepdims", 1) != 0;
@@ -157,18 +176,18 @@ static void arg_reduce_lanes(berth_lower *c, const berth_op *op, int axis, int64
     berth_expr at[BERTH_MAX_RANK];
     berth_expr to[BERTH_MAX_RANK];
     int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis | 1u << along, at);
-    berth_expr part = berth_lower__loop(c, "part", x->dims[along] / lanes, BERTH_LOOP_PARALLEL);
+    berth_expr part = berth_lower__loop(c, "part", s->parts, BERTH_LOOP_PARALLEL);
     berth_buf best = berth_lower__private(c, "best", t, 1, &lanes);
     berth_buf index = berth_lower__private(c, "index", BERTH_DTYPE_I32, 1, &lanes);
     berth_expr lane = berth_lower__loop(c, "k", lanes, BERTH_LOOP_SIMD);
-    at[along] = x_add(c, x_muli(c, part, lanes), lane);
+    at[along] = along_strips(c, s, part, lane);
     at[axis] = ix(c, 0);
     berth_lower__put(c, best, &lane, in_at(c, op, 0, at));
     berth_lower__put(c, index, &lane, num(c, BERTH_DTYPE_I32, 0));
     berth_lower__end(c);
     berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
     lane = berth_lower__loop(c, "k", lanes, BERTH_LOOP_SIMD);
-    at[along] = x_add(c, x_muli(c, part, lanes), lane);
+    at[along] = along_strips(c, s, part, lane);
     at[axis] = i;
     berth_expr value = in_at(c, op, 0, at);
     berth_expr old = berth_tfn_load(c->fn, best, &lane, 1);
@@ -179,7 +198,7 @@ static void arg_reduce_lanes(berth_lower *c, const berth_op *op, int axis, int64
     berth_lower__put(c, best, &lane, x_select(c, wins, value, old));
     berth_lower__end_loops(c, 2);
     lane = berth_lower__loop(c, "k", lanes, BERTH_LOOP_SIMD);
-    at[along] = x_add(c, x_muli(c, part, lanes), lane);
+    at[along] = along_strips(c, s, part, lane);
     int rank = 0;
     for (int d = 0; d < x->rank; ++d) {
         if (d == axis && !keepdims) continue;
@@ -196,9 +215,13 @@ void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
     bool last = attr_int(c, op, "select_last_index", 0) != 0;
     reduction r = {.mask = 1u << axis, .keepdims = attr_int(c, op, "keepdims", 1) != 0};
     if (c->failure) return;
-    int64_t lanes = sums_at_once(x, axis);
-    if (lanes > 1 && x->dims[axis] > 0 && x->dims[axis] <= INT32_MAX) {
-        arg_reduce_lanes(c, op, axis, lanes);
+    strips s[2];
+    int count = strips_along(x, axis, s);
+    if (s[0].sums > 1 && x->dims[axis] > 0 && x->dims[axis] <= INT32_MAX) {
+        for (int i = 0; i < count; ++i) {
+            if (i > 0) berth_lower__next_nest(c);
+            arg_reduce_lanes(c, op, axis, &s[i]);
+        }
         return;
     }
     berth_lower_grid grid;
@@ -239,6 +262,26 @@ static void add_to_sum(berth_lower *c, const berth_op *op, berth_buf acc, berth_
     if (!exclusive) berth_lower__store(c, op, 0, at, berth_tfn_load(c->fn, acc, &lane, 1));
 }
 
+static void sums_along(berth_lower *c, const berth_op *op, int axis, const strips *s) {
+    const berth_type *x = in_type(c, op, 0);
+    bool reverse = attr_int(c, op, "reverse", 0) != 0;
+    int last = x->rank - 1;
+    berth_dtype t = out_dtype(c, op, 0);
+    berth_expr at[BERTH_MAX_RANK];
+    int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis | 1u << last, at);
+    berth_expr part = berth_lower__loop(c, "part", s->parts, BERTH_LOOP_PARALLEL);
+    berth_buf acc = berth_lower__private(c, "acc", t, 1, &s->sums);
+    berth_expr lane = berth_lower__loop(c, "k", s->sums, BERTH_LOOP_SIMD);
+    berth_lower__put(c, acc, &lane, num(c, t, op->kind == BERTH_OP_CUM_PROD));
+    berth_lower__end(c);
+    berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
+    lane = berth_lower__loop(c, "k", s->sums, BERTH_LOOP_SIMD);
+    if (axis != last) at[last] = along_strips(c, s, part, lane);
+    at[axis] = reverse ? x_sub(c, ix(c, x->dims[axis] - 1), i) : i;
+    add_to_sum(c, op, acc, lane, at);
+    berth_lower__end_loops(c, loops + 3);
+}
+
 void berth_lower__cumulative(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     const berth_tensor *given = berth_lower__constant(c, op, 1);
@@ -247,22 +290,10 @@ void berth_lower__cumulative(berth_lower *c, const berth_op *op) {
     if (!berth_lower__check(
             c, op, berth_axis_resolve(berth_tensor_get_i64(given, 0), x->rank, "axis", &axis)))
         return;
-    bool reverse = attr_int(c, op, "reverse", 0) != 0;
-    int64_t sums = sums_at_once(x, axis);
-    int last = x->rank - 1;
-    berth_dtype t = out_dtype(c, op, 0);
-    berth_expr at[BERTH_MAX_RANK];
-    int loops = berth_lower__outer(c, x->rank, x->dims, 1u << axis | 1u << last, at);
-    int64_t parts = axis == last ? 1 : x->dims[last] / sums;
-    berth_expr part = berth_lower__loop(c, "part", parts, BERTH_LOOP_PARALLEL);
-    berth_buf acc = berth_lower__private(c, "acc", t, 1, &sums);
-    berth_expr lane = berth_lower__loop(c, "k", sums, BERTH_LOOP_SIMD);
-    berth_lower__put(c, acc, &lane, num(c, t, op->kind == BERTH_OP_CUM_PROD));
-    berth_lower__end(c);
-    berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
-    lane = berth_lower__loop(c, "k", sums, BERTH_LOOP_SIMD);
-    if (axis != last) at[last] = x_add(c, x_muli(c, part, sums), lane);
-    at[axis] = reverse ? x_sub(c, ix(c, x->dims[axis] - 1), i) : i;
-    add_to_sum(c, op, acc, lane, at);
-    berth_lower__end_loops(c, loops + 3);
+    strips s[2];
+    int count = strips_along(x, axis, s);
+    for (int i = 0; i < count; ++i) {
+        if (i > 0) berth_lower__next_nest(c);
+        sums_along(c, op, axis, &s[i]);
+    }
 }

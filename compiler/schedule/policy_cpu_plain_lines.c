@@ -6,7 +6,9 @@
 //                 for k: for l in 32: part[l] += x[k, jo * 32 + l]
 //                 for l in 32: y[jo * 32 + l] = part[l]
 //   for i: acc = 0; for k: acc += x[i, k]; y[i] = acc
-//     ->  for i: part[..] = 0; for ko: for l in 32: part[l] += x[i, ko * 32 + l]; acc = all of part; ...
+//     ->  for i: part[..] = 0; for ko: for l in 32: part[l] += x[i, ko * 32 + l]
+//                for l in rest: part[l] += x[i, rest + l]
+//                for l in 16: part[l] += part[l + 16]; ...; acc = all of part; ...
 #include <string.h>
 
 #include "compiler/schedule/policy_cpu.h"
@@ -136,6 +138,40 @@ static berth_stmt neighbours(plain_lines *p) {
 
 // ---- parts of one sum ---------------------------------------------------------------------------
 
+// The terms after the last whole line: one for each of the first parts.
+static berth_stmt rest_in_parts(plain_lines *p, berth_nest *rest) {
+    berth_nest_loop last = rest->loops[--rest->count];
+    p->count = last.extent;
+    berth_expr value = p->fn->stmts.data[rest->body].value;
+    rest->body = over_parts(p, value, 0, last.var, 0);
+    p->count = most_lines;
+    return berth_nest_emit(p->fn, rest);
+}
+
+// The accumulator and all parts as one, by halves of the parts: returns how many `out` are written.
+static uint32_t parts_together(plain_lines *p, berth_binary combine, berth_stmt *out) {
+    berth_tfn *fn = p->fn;
+    uint32_t n = 0;
+    int64_t width = p->count;
+    for (; width > least_lines; width /= 2) {
+        berth_var lane = berth_tfn_var(fn, "l");
+        berth_expr at = berth_tfn_var_ref(fn, lane);
+        berth_expr other =
+            berth_tfn_binary(fn, BERTH_BINARY_ADD, at, berth_tfn_index(fn, width / 2));
+        berth_expr both = berth_tfn_binary(fn, combine, berth_tfn_load(fn, p->parts, &at, 1),
+                                           berth_tfn_load(fn, p->parts, &other, 1));
+        out[n++] = berth_tfn_for(fn, lane, berth_tfn_index(fn, width / 2), BERTH_LOOP_SIMD,
+                                 berth_tfn_store(fn, p->parts, &at, 1, both));
+    }
+    berth_var lane = berth_tfn_var(fn, "l");
+    berth_expr at = berth_tfn_var_ref(fn, lane);
+    berth_expr all = berth_tfn_binary(fn, combine, berth_tfn_load(fn, p->reduction.acc, NULL, 0),
+                                      berth_tfn_load(fn, p->parts, &at, 1));
+    out[n++] = berth_tfn_for(fn, lane, berth_tfn_index(fn, width), BERTH_LOOP_SERIAL,
+                             berth_tfn_store(fn, p->reduction.acc, NULL, 0, all));
+    return n;
+}
+
 static berth_stmt sum_parts(plain_lines *p) {
     berth_tfn *fn = p->fn;
     berth_reduction *r = &p->reduction;
@@ -159,7 +195,7 @@ static berth_stmt sum_parts(plain_lines *p) {
         return 0;
     }
     berth_var var = loops.loops[--loops.count].var;
-    berth_stmt items[16];
+    berth_stmt items[20];
     uint32_t n = 0;
     items[n++] = berth_tfn_alloc(fn, r->acc);
     items[n++] = berth_tfn_store(fn, r->acc, NULL, 0, r->init);
@@ -168,13 +204,8 @@ static berth_stmt sum_parts(plain_lines *p) {
     items[n++] = over_parts(p, first, 0, BERTH_NONE, 0);
     loops.body = over_parts(p, fn->stmts.data[loops.body].value, 0, var, 0);
     items[n++] = berth_nest_emit(fn, &loops);
-    if (rest.count) items[n++] = berth_nest_emit(fn, &rest);
-    berth_var lane = berth_tfn_var(fn, "l");
-    berth_expr at = berth_tfn_var_ref(fn, lane);
-    berth_expr all = berth_tfn_binary(fn, combine, berth_tfn_load(fn, r->acc, NULL, 0),
-                                      berth_tfn_load(fn, p->parts, &at, 1));
-    items[n++] = berth_tfn_for(fn, lane, berth_tfn_index(fn, p->count), BERTH_LOOP_SERIAL,
-                               berth_tfn_store(fn, r->acc, NULL, 0, all));
+    if (rest.count) items[n++] = rest_in_parts(p, &rest);
+    n += parts_together(p, combine, items + n);
     for (int i = 0; i < r->epilogue_count; ++i) items[n++] = r->epilogue[i];
     berth_nest nest = p->nest;
     nest.body = berth_tfn_seq(fn, items, n);
