@@ -272,9 +272,19 @@ static const char *cast_vector(berth_c_printer *p, berth_expr_node node, berth_d
                    : a;
 }
 
+// The indices of a ramp as numbers.
+static const char *numbers_of_ramp(berth_c_printer *p, berth_expr_node ramp, berth_dtype to) {
+    const char *first = berth_c_index(p, ramp.a);
+    const char *texts[64];
+    for (int l = 0; l < ramp.lanes && l < 64; ++l)
+        texts[l] = berth_arena_printf(p->arena, "%s + %d", first, l);
+    return p->language->vector_literal(p, to, texts, ramp.lanes);
+}
+
 static const char *cast(berth_c_printer *p, berth_expr_node node) {
     const berth_expr_node from = *node_of(p, node.a);
     berth_dtype to = (berth_dtype)node.dtype;
+    if (from.is_index && from.kind == BERTH_EXPR_RAMP) return numbers_of_ramp(p, from, to);
     const char *near = nearest(p, node);
     if (near) return near;
     const char *a = from.is_index ? berth_c_index(p, node.a) : berth_c_value(p, node.a);

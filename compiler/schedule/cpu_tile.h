@@ -73,6 +73,9 @@ bool berth_cpu_tile__is_vector(const berth_cpu_tile *p, uint32_t load);
 // Weights whose storage ends with the last column cannot be read in whole vectors after it.
 bool berth_cpu_tile__rest_is_padded(const berth_cpu_tile *p, int64_t rest);
 
+// Whether vectors after the last whole tile may begin before its end, where they cannot go on behind the last column.
+bool berth_cpu_tile__rest_overlaps(const berth_cpu_tile *p);
+
 // Whether many sizes share the tile, and the loop has other extents for some. -1: no loop.
 bool berth_cpu_tile__varies(const berth_cpu_tile *p, int loop);
 

@@ -262,6 +262,35 @@ bool berth_cpu_tile__varies(const berth_cpu_tile *p, int loop) {
     return loop >= 0 && p->facts->any_size && berth_tfn_loop_varies(p->fn, p->nest.loops[loop].var);
 }
 
+// Whether the vectors after the last whole tile may begin before it, and so end with the last column: results of some
+// columns are stored twice, the same. Not where a result lies over an operand, which would be read after it was
+// written. Two operands that lie in rows: panels know whole tiles only.
+bool berth_cpu_tile__rest_overlaps(const berth_cpu_tile *p) {
+    berth_var var = p->nest.loops[p->vec].var;
+    bool linear = false;
+    if (p->col >= 0 || p->facts->any_size || p->fn->same_tiles || p->loads.items.count != 2 ||
+        p->nest.loops[p->vec].extent < p->lanes ||
+        berth_linear_stride(p->fn, &p->store, var, &linear) != 1 || !linear)
+        return false;
+    if (p->row >= 0 &&
+        berth_cpu__weight_panel_of(p->fn, &p->reduction, p->nest.loops[p->row].var, var, p->lanes)
+            .count)
+        return false;
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        int64_t stride = berth_linear_stride(p->fn, &p->loads.items.data[i].at, var, &linear);
+        if (!linear || (berth_cpu_tile__is_vector(p, i) && stride != 1)) return false;
+    }
+    for (int i = 0; i < p->reduction.epilogue_count; ++i)
+        if (p->fn->bufs.data[p->fn->stmts.data[p->reduction.epilogue[i]].buf].may_alias)
+            return false;
+    return true;
+}
+
+// Whether columns after the whole tiles are computed in whole vectors.
+static bool rest_is_whole(const berth_cpu_tile *p, int64_t rest) {
+    return berth_cpu_tile__rest_is_padded(p, rest) || berth_cpu_tile__rest_overlaps(p);
+}
+
 // Lanes of columns after the last whole vector, where nothing may be read after them.
 int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest) {
     int64_t least_lanes = berth_cpu_tile__varies(p, p->vec) ? BERTH_CPU_LEAST_LANES : 2;
@@ -271,15 +300,15 @@ int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest) {
 }
 
 int64_t berth_cpu_tile__lanes_of_rest(const berth_cpu_tile *p, int64_t rest) {
-    return berth_cpu_tile__rest_is_padded(p, rest) ? p->lanes : berth_cpu_tile__rest_lanes(p, rest);
+    return rest_is_whole(p, rest) ? p->lanes : berth_cpu_tile__rest_lanes(p, rest);
 }
 
 // Few whole vectors, and after them more columns one by one than halves of vectors leave.
 static bool halves_are_better(const berth_cpu_tile *p) {
     int64_t extent = p->nest.loops[p->vec].extent;
     int64_t rest = extent % p->lanes;
-    return p->lanes > BERTH_CPU_LEAST_LANES && rest > p->lanes / 2 &&
-           !berth_cpu_tile__rest_is_padded(p, rest) && extent / p->lanes < p->lanes / 2;
+    return p->lanes > BERTH_CPU_LEAST_LANES && rest > p->lanes / 2 && !rest_is_whole(p, rest) &&
+           extent / p->lanes < p->lanes / 2;
 }
 
 // Whole registers, or halves of them for loops (blocks of channels) that are too short. Fewer columns
@@ -383,7 +412,7 @@ static int64_t choose_columns(const berth_cpu_tile *p, bool all_vectors, int64_t
     int64_t columns = wanted_columns(p, vectors);
     if (all_vectors) columns = 1;  // depthwise, pools: nothing is shared between columns
     int64_t rest = p->col >= 0 ? 0 : extent_in_lanes % (columns * p->lanes);
-    bool scalar_rest = rest && !berth_cpu_tile__rest_is_padded(p, rest);
+    bool scalar_rest = rest && !rest_is_whole(p, rest);
     if (berth_cpu_tile__varies(p, p->vec) && scalar_rest) columns = 1;  // as for the next size
     while (scalar_rest && rest >= p->lanes && vectors % columns) columns--;
     *out_vectors = vectors;
@@ -393,7 +422,7 @@ static int64_t choose_columns(const berth_cpu_tile *p, bool all_vectors, int64_t
 // Columns that are computed one by one, or in half vectors, after the whole vectors. 0: none are.
 static int64_t single_rest(const berth_cpu_tile *p) {
     int64_t rest = p->col >= 0 ? 0 : p->nest.loops[p->vec].extent % (p->columns * p->lanes);
-    if (!rest || berth_cpu_tile__rest_is_padded(p, rest)) return 0;
+    if (!rest || rest_is_whole(p, rest)) return 0;
     rest %= p->lanes;
     return rest ? rest / berth_cpu_tile__rest_lanes(p, rest) : 0;
 }

@@ -110,6 +110,15 @@ static bool in_range(const berth_nest *nest, int loop) {
     return loop >= 0 && loop < nest->count;
 }
 
+void berth_nest_shift(berth_tfn *fn, berth_nest *nest, int loop, int64_t first) {
+    berth_nest_loop *moved = &nest->loops[loop];
+    berth_var var = derived_var(fn, moved->var, "_t");
+    berth_expr at = berth_tfn_binary(fn, BERTH_BINARY_ADD, berth_tfn_var_ref(fn, var),
+                                     berth_tfn_index(fn, first));
+    nest->body = berth_replace_var_stmt(fn, nest->body, moved->var, at);
+    moved->var = var;
+}
+
 berth_status berth_schedule_split(berth_tfn *fn, berth_nest *nest, int loop, int64_t factor) {
     if (!in_range(nest, loop)) return refuse("no such loop to split");
     berth_nest_loop old = nest->loops[loop];
@@ -254,11 +263,8 @@ berth_status berth_schedule_peel(berth_tfn *fn, berth_nest *nest, int loop, int6
     if (at < 0 || at > old.extent) return refuse("a loop is peeled within its extent");
     *out_rest = *nest;
     nest->loops[loop].extent = at;
-    berth_var var = derived_var(fn, old.var, "_t");
-    berth_expr moved =
-        berth_tfn_binary(fn, BERTH_BINARY_ADD, berth_tfn_var_ref(fn, var), berth_tfn_index(fn, at));
-    out_rest->loops[loop] = (berth_nest_loop){var, old.extent - at, old.kind};
-    out_rest->body = berth_replace_var_stmt(fn, out_rest->body, old.var, moved);
+    out_rest->loops[loop].extent = old.extent - at;
+    berth_nest_shift(fn, out_rest, loop, at);
     return BERTH_OK;
 }
 

@@ -56,6 +56,8 @@ berth_ranges berth_ranges_with(const berth_tfn *fn, const berth_ranges *ranges,
 // i = i_o * factor + i_i. The factor must divide the extent.
 BERTH_MUST_USE berth_status berth_schedule_split(berth_tfn *fn, berth_nest *nest, int loop,
                                                  int64_t factor);
+// The variable of a loop counts from `first`: i = i' + first.
+void berth_nest_shift(berth_tfn *fn, berth_nest *nest, int loop, int64_t first);
 // Loops `loop` and loop + 1 become one.
 BERTH_MUST_USE berth_status berth_schedule_fuse(berth_tfn *fn, berth_nest *nest, int loop);
 // Moves loop `from` to position `to`. Its iterations must be independent of each other: it is parallel, or no

@@ -156,7 +156,9 @@ static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var co
         // The rest computes whole vectors; what lies after the last column is padding of the
         // weights.
         bool scalars = !by_block && !berth_cpu_tile__rest_is_padded(p, columns.rest);
-        if (!scalars) rest.loops[at].extent = computed;
+        bool overlaps = scalars && berth_cpu_tile__rest_overlaps(p);
+        if (overlaps) berth_nest_shift(fn, &rest, at, columns.rest - computed);
+        if (!scalars || overlaps) rest.loops[at].extent = computed;
         int64_t width = by_block ? lanes : berth_cpu_tile__lanes_of_rest(p, columns.rest);
         if (berth_cpu_tile__varies(p, p->vec) && width == 1) {
             rest_body = single_columns(p, rest, at, row_tile_var, chunk, rows);

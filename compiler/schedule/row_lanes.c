@@ -17,6 +17,7 @@ typedef struct row_loop {
     berth_buf acc;         // register that the loop accumulates in; BERTH_NONE = none
     berth_binary combine;  // ADD, MUL, MIN or MAX
     berth_expr instead;    // of NaN, which the loop leaves out; 0 = it passes them on
+    int64_t repeated;      // lanes whose elements a vector before has had
 } row_loop;
 
 bool berth_cpu__reads(const berth_tfn *fn, berth_expr id, berth_buf buf) {
@@ -152,6 +153,20 @@ static bool parse(row_loop *r, berth_var var, berth_stmt body) {
     return r->store_count > 0 && is_contiguous(r, var);
 }
 
+// The sum as it was in the lanes that are repeated. A maximum may have their elements again.
+static berth_expr without_repeated(const row_loop *r, berth_expr value, berth_buf parts,
+                                   berth_expr part) {
+    berth_tfn *fn = r->fn;
+    if (!r->repeated || r->combine == BERTH_BINARY_MIN || r->combine == BERTH_BINARY_MAX)
+        return value;
+    berth_expr lane = berth_tfn_from_index(fn, BERTH_DTYPE_I32,
+                                           berth_tfn_ramp(fn, berth_tfn_index(fn, 0), r->lanes));
+    berth_expr first = berth_tfn_const(fn, BERTH_DTYPE_I32, (double)r->repeated);
+    berth_expr had =
+        berth_tfn_binary(fn, BERTH_BINARY_LT, lane, berth_tfn_broadcast(fn, first, r->lanes));
+    return berth_tfn_select(fn, had, berth_tfn_load(fn, parts, &part, 1), value);
+}
+
 // The stores with `var` in lanes; the accumulator becomes element `part` of `parts`. 0: no such
 // form.
 static berth_stmt widen(const row_loop *r, berth_stmt body, berth_var var, berth_buf parts,
@@ -171,7 +186,7 @@ static berth_stmt widen(const row_loop *r, berth_stmt body, berth_var var, berth
                                                     berth_tfn_var_ref(fn, marker));
             if (!value) return 0;
             value = berth_replace_var(fn, value, marker, berth_tfn_load(fn, parts, &at, 1));
-            wide[i] = berth_tfn_store(fn, parts, &at, 1, value);
+            wide[i] = berth_tfn_store(fn, parts, &at, 1, without_repeated(r, value, parts, at));
         }
         if (!wide[i]) return 0;
     }
@@ -276,6 +291,32 @@ static berth_stmt widen_rest(berth_tfn *fn, const berth_nest *rest, uint16_t lan
     return lanes >= least_rest_lanes ? widen_loop(fn, loop, extent, lanes, NULL) : loop;
 }
 
+// Whether elements may be computed twice: what they are computed from is not written on the way.
+static bool may_repeat(const row_loop *r) {
+    const berth_tfn *fn = r->fn;
+    for (int s = 0; s < r->store_count; ++s) {
+        const berth_stmt_node *written = &fn->stmts.data[r->stores[s]];
+        if (written->buf == r->acc) continue;
+        for (int i = 0; i < r->store_count; ++i) {
+            berth_expr value = fn->stmts.data[r->stores[i]].value;
+            if (i <= s && berth_cpu__reads(fn, value, written->buf)) return false;
+            for (berth_buf b = 0; fn->bufs.data[written->buf].may_alias && b < fn->bufs.count; ++b)
+                if (fn->bufs.data[b].may_alias && berth_cpu__reads(fn, value, b)) return false;
+        }
+    }
+    return true;
+}
+
+// What is left after whole vectors as one that begins before their end; 0: it has no such form.
+static berth_stmt overlapping_rest(const row_loop *r, berth_nest rest, berth_buf parts) {
+    row_loop again = *r;
+    again.repeated = r->lanes - rest.loops[0].extent;
+    if (berth_tfn_loop_varies(r->fn, rest.loops[0].var) || !may_repeat(r)) return 0;
+    berth_nest_shift(r->fn, &rest, 0, -again.repeated);
+    rest.loops[0].extent = r->lanes;
+    return widen_vectors(&again, rest, 1, parts);
+}
+
 // The parts of a sum, all loops that add to them, and the parts put together.
 static berth_stmt around_parts(const row_loop *r, berth_buf parts, int64_t count,
                                berth_stmt loops) {
@@ -322,13 +363,15 @@ static berth_stmt widen_loop(berth_tfn *fn, berth_stmt id, int64_t extent, uint1
     berth_buf parts =
         berth_tfn_buffer(fn, "parts", BERTH_DTYPE_F32, 1, &count, BERTH_SCOPE_REGISTER);
     fn->bufs.data[parts].lanes = lanes;
-    berth_stmt items[3];
+    berth_stmt items[4];
     uint32_t n = 0;
     items[n++] = widen_vectors(&r, at_once, count, parts);
     if (!items[n - 1]) return id;
     if (single.count) items[n++] = widen_vectors(&r, single, 1, parts);
     if (!items[n - 1]) return id;
-    berth_stmt last = rest.count ? widen_rest(fn, &rest, lanes / 2) : 0;
+    berth_stmt again = rest.count ? overlapping_rest(&r, rest, parts) : 0;
+    berth_stmt last = rest.count && !again ? widen_rest(fn, &rest, lanes / 2) : 0;
+    if (again) items[n++] = again;
     if (around) {
         berth_nest loops = *around;
         if (last) items[n++] = last;
