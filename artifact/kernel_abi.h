@@ -92,8 +92,8 @@ typedef struct berth_kernel_binding {
 // end loops early.
 #define BERTH_SPIRV_ROUNDS_PREFIX "berth_rounds: "
 
-// vulkan: an OpString of this and the feature of targets that has the cooperative matrices of a module.
-#define BERTH_SPIRV_MATRIX_PREFIX "berth_matrix: "
+// vulkan: an OpString of this and the rest of the name of the feature of targets that has the cooperative matrices of a module.
+#define BERTH_SPIRV_MATRIX_PREFIX "berth_needs: cooperative_"
 
 // vulkan: addresses and constants that fit into the push constants that every device has.
 #define BERTH_SPIRV_PUSHED_MAX 16

@@ -3,8 +3,8 @@
 #include <string.h>
 
 static const struct {
-    const char *name;
-    size_t size_bytes;
+    char name[7];
+    uint8_t size_bytes;
     char class;
 } dtypes[BERTH_DTYPE_COUNT] = {[BERTH_DTYPE_NONE] = {"none", 0, 'n'},
 #define ROW(suffix, name, size, class_) [BERTH_DTYPE_##suffix] = {name, size, class_},

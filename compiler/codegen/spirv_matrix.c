@@ -18,7 +18,7 @@ typedef struct product {
     berth_spirv_type operand, sum;
     int64_t terms;
     uint32_t is_signed;
-    const char *feature;  // of targets, without what all of them need
+    const char *feature;  // of targets, behind "cooperative_", without what all of them need
 } product;
 
 #define ALL_SIGNED (A_SIGNED | B_SIGNED | SUM_SIGNED | RESULT_SIGNED)
@@ -28,14 +28,13 @@ typedef struct product {
      SPIRV_TYPE_U32,                                                                               \
      32,                                                                                           \
      is_signed,                                                                                    \
-     "cooperative_" name "_k32"},                                                                  \
+     name "_k32"},                                                                                 \
     {                                                                                              \
         BERTH_INTRINSIC_COOPERATIVE_##ID##_K16, SPIRV_TYPE_U8, SPIRV_TYPE_U32, 16, is_signed,      \
-            "cooperative_" name "_k16"                                                             \
+            name "_k16"                                                                            \
     }
 static const product products[] = {
-    {BERTH_INTRINSIC_COOPERATIVE_F16, SPIRV_TYPE_F16, SPIRV_TYPE_F32, 16, 0,
-     "cooperative_matrix_f16"},
+    {BERTH_INTRINSIC_COOPERATIVE_F16, SPIRV_TYPE_F16, SPIRV_TYPE_F32, 16, 0, "matrix_f16"},
     PRODUCTS_8(I8, "i8", ALL_SIGNED),
     PRODUCTS_8(U8, "u8", 0),
     PRODUCTS_8(U8_I8, "u8_i8", B_SIGNED | SUM_SIGNED | RESULT_SIGNED),

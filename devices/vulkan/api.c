@@ -81,29 +81,33 @@ typedef struct error_fact {
     const char *text;
 } error_fact;
 
+// Without "VK_ERROR_".
 static const error_fact errors[] = {
-    {VK_TIMEOUT, BERTH_DEADLINE_EXCEEDED, "the device has not answered in time"},
-    {VK_ERROR_OUT_OF_HOST_MEMORY, BERTH_OUT_OF_MEMORY, "VK_ERROR_OUT_OF_HOST_MEMORY"},
-    {VK_ERROR_OUT_OF_DEVICE_MEMORY, BERTH_OUT_OF_MEMORY, "VK_ERROR_OUT_OF_DEVICE_MEMORY"},
-    {VK_ERROR_OUT_OF_POOL_MEMORY, BERTH_OUT_OF_MEMORY, "VK_ERROR_OUT_OF_POOL_MEMORY"},
-    {VK_ERROR_TOO_MANY_OBJECTS, BERTH_OUT_OF_MEMORY, "VK_ERROR_TOO_MANY_OBJECTS"},
-    {VK_ERROR_MEMORY_MAP_FAILED, BERTH_OUT_OF_MEMORY, "VK_ERROR_MEMORY_MAP_FAILED"},
+    {VK_ERROR_OUT_OF_HOST_MEMORY, BERTH_OUT_OF_MEMORY, "OUT_OF_HOST_MEMORY"},
+    {VK_ERROR_OUT_OF_DEVICE_MEMORY, BERTH_OUT_OF_MEMORY, "OUT_OF_DEVICE_MEMORY"},
+    {VK_ERROR_OUT_OF_POOL_MEMORY, BERTH_OUT_OF_MEMORY, "OUT_OF_POOL_MEMORY"},
+    {VK_ERROR_TOO_MANY_OBJECTS, BERTH_OUT_OF_MEMORY, "TOO_MANY_OBJECTS"},
+    {VK_ERROR_MEMORY_MAP_FAILED, BERTH_OUT_OF_MEMORY, "MEMORY_MAP_FAILED"},
     {VK_ERROR_DEVICE_LOST, BERTH_UNAVAILABLE,
-     "VK_ERROR_DEVICE_LOST: the device has stopped, and everything on it is gone"},
-    {VK_ERROR_INITIALIZATION_FAILED, BERTH_UNAVAILABLE, "VK_ERROR_INITIALIZATION_FAILED"},
+     "DEVICE_LOST: the device has stopped, and everything on it is gone"},
+    {VK_ERROR_INITIALIZATION_FAILED, BERTH_UNAVAILABLE, "INITIALIZATION_FAILED"},
     {VK_ERROR_INCOMPATIBLE_DRIVER, BERTH_UNAVAILABLE,
-     "VK_ERROR_INCOMPATIBLE_DRIVER: no driver is installed (Debian: mesa-vulkan-drivers, or the "
+     "INCOMPATIBLE_DRIVER: no driver is installed (Debian: mesa-vulkan-drivers, or the "
      "GPU vendor's)"},
-    {VK_ERROR_FEATURE_NOT_PRESENT, BERTH_UNSUPPORTED, "VK_ERROR_FEATURE_NOT_PRESENT"},
-    {VK_ERROR_EXTENSION_NOT_PRESENT, BERTH_UNSUPPORTED, "VK_ERROR_EXTENSION_NOT_PRESENT"},
-    {VK_ERROR_INVALID_EXTERNAL_HANDLE, BERTH_UNSUPPORTED, "VK_ERROR_INVALID_EXTERNAL_HANDLE"},
+    {VK_ERROR_FEATURE_NOT_PRESENT, BERTH_UNSUPPORTED, "FEATURE_NOT_PRESENT"},
+    {VK_ERROR_EXTENSION_NOT_PRESENT, BERTH_UNSUPPORTED, "EXTENSION_NOT_PRESENT"},
+    {VK_ERROR_INVALID_EXTERNAL_HANDLE, BERTH_UNSUPPORTED, "INVALID_EXTERNAL_HANDLE"},
 };
 
 berth_status berth_vulkan__check(VkResult result, const char *what) {
     if (result == VK_SUCCESS) return BERTH_OK;
+    if (result == VK_TIMEOUT)
+        return berth_status_make(BERTH_DEADLINE_EXCEEDED, "%s: the device has not answered in time",
+                                 what);
     for (size_t i = 0; i < COUNT(errors); ++i)
         if (errors[i].result == result)
-            return berth_status_make(errors[i].code, "%s: Vulkan says %s", what, errors[i].text);
+            return berth_status_make(errors[i].code, "%s: Vulkan says VK_ERROR_%s", what,
+                                     errors[i].text);
     return berth_status_make(BERTH_UNAVAILABLE, "%s: Vulkan error %d", what, (int)result);
 }
 

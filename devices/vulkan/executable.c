@@ -30,6 +30,11 @@ static const char *text_at(const uint32_t *words, uint32_t count) {
     return memchr(text, 0, 4 * (size_t)count) ? text : NULL;
 }
 
+static berth_status lacks(const vulkan_device *device, const char *what) {
+    return berth_status_make(BERTH_UNSUPPORTED, "a kernel needs %s, which %s lacks", what,
+                             device->base.info.name);
+}
+
 // A capability (mode and bits 0), or an execution mode of floats of `bits`.
 static berth_status check_feature(const vulkan_device *device, uint32_t capability, uint32_t mode,
                                   uint32_t bits) {
@@ -37,9 +42,7 @@ static berth_status check_feature(const vulkan_device *device, uint32_t capabili
         const vulkan_feature *feature = &berth_vulkan__features[i];
         bool is_it = feature->mode ? feature->mode == mode && feature->bits == bits
                                    : feature->capability == capability;
-        if (!is_it || device->facts->has[i]) continue;
-        return berth_status_make(BERTH_UNSUPPORTED, "a kernel needs %s, which %s lacks",
-                                 feature->name, device->base.info.name);
+        if (is_it && !device->facts->has[i]) return lacks(device, berth_vulkan__feature_name(i));
     }
     return BERTH_OK;
 }
@@ -69,8 +72,9 @@ static berth_status read_instruction(const vulkan_device *device, const uint32_t
             kernel->declaration = text + strlen(BERTH_DECLARATION_PREFIX);
         if (strncmp(text, BERTH_SPIRV_ROUNDS_PREFIX, strlen(BERTH_SPIRV_ROUNDS_PREFIX)) == 0)
             kernel->rounds = strtod(text + strlen(BERTH_SPIRV_ROUNDS_PREFIX), NULL);
-        if (strncmp(text, BERTH_SPIRV_MATRIX_PREFIX, strlen(BERTH_SPIRV_MATRIX_PREFIX)) == 0)
-            return berth_vulkan__check_matrices(device, text + strlen(BERTH_SPIRV_MATRIX_PREFIX));
+        if (strncmp(text, BERTH_SPIRV_MATRIX_PREFIX, strlen(BERTH_SPIRV_MATRIX_PREFIX)) == 0 &&
+            !berth_vulkan__has_matrices(device->facts, text + strlen(BERTH_SPIRV_MATRIX_PREFIX)))
+            return lacks(device, strchr(text, 'c'));  // cooperative_...
         return BERTH_OK;
     default: return BERTH_OK;
     }

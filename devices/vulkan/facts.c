@@ -23,21 +23,43 @@ enum {
     HAS_MATRICES = VULKAN_FEATURE_MATRICES,
 };
 const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT] = {
-    [HAS_FLOAT64] = {10, 0, 0, "shaderFloat64"},
-    [HAS_INT64] = {11, 0, 0, "shaderInt64"},
-    [HAS_STORAGE_8] = {4448, 0, 0, "storageBuffer8BitAccess"},
-    [HAS_STORAGE_16] = {4433, 0, 0, "storageBuffer16BitAccess"},
-    [HAS_SPECIAL_32] = {4466, 4461, 32, "shaderSignedZeroInfNanPreserveFloat32"},
-    [HAS_ADDRESSES] = {5347, 0, 0, "bufferDeviceAddress"},
-    [HAS_INT8] = {39, 0, 0, "shaderInt8"},
-    [HAS_INT16] = {22, 0, 0, "shaderInt16"},
-    [HAS_SUBGROUP_ARITHMETIC] = {63, 0, 0, "subgroup arithmetic"},
-    [HAS_FLOAT16] = {9, 0, 0, "shaderFloat16"},
-    [HAS_SPECIAL_16] = {4466, 4461, 16, "shaderSignedZeroInfNanPreserveFloat16"},
-    [HAS_ROUND_EVEN_16] = {4467, 4462, 16, "shaderRoundingModeRTEFloat16"},
-    [HAS_DENORMALS_16] = {4464, 4459, 16, "shaderDenormPreserveFloat16"},
-    [HAS_MATRICES] = {6022, 0, 0, "cooperativeMatrix"},
+    [HAS_FLOAT64] = {10, 0, 0},
+    [HAS_INT64] = {11, 0, 0},
+    [HAS_STORAGE_8] = {4448, 0, 0},
+    [HAS_STORAGE_16] = {4433, 0, 0},
+    [HAS_SPECIAL_32] = {4466, 4461, 32},
+    [HAS_ADDRESSES] = {5347, 0, 0},
+    [HAS_INT8] = {39, 0, 0},
+    [HAS_INT16] = {22, 0, 0},
+    [HAS_SUBGROUP_ARITHMETIC] = {63, 0, 0},
+    [HAS_FLOAT16] = {9, 0, 0},
+    [HAS_SPECIAL_16] = {4466, 4461, 16},
+    [HAS_ROUND_EVEN_16] = {4467, 4462, 16},
+    [HAS_DENORMALS_16] = {4464, 4459, 16},
+    [HAS_MATRICES] = {6022, 0, 0},
 };
+
+// One behind the other, in their order.
+static const char names[] = "shaderFloat64\0"
+                            "shaderInt64\0"
+                            "storageBuffer8BitAccess\0"
+                            "storageBuffer16BitAccess\0"
+                            "shaderSignedZeroInfNanPreserveFloat32\0"
+                            "bufferDeviceAddress\0"
+                            "shaderInt8\0"
+                            "shaderInt16\0"
+                            "subgroup arithmetic\0"
+                            "shaderFloat16\0"
+                            "shaderSignedZeroInfNanPreserveFloat16\0"
+                            "shaderRoundingModeRTEFloat16\0"
+                            "shaderDenormPreserveFloat16\0"
+                            "cooperativeMatrix\0";
+
+const char *berth_vulkan__feature_name(int feature) {
+    const char *name = names;
+    while (feature-- > 0) name += strlen(name) + 1;
+    return name;
+}
 
 static bool has_extension(const vulkan_api *api, VkPhysicalDevice physical, const char *name) {
     VkExtensionProperties list[512];
@@ -220,22 +242,6 @@ static uint64_t heap_bytes(const vulkan_facts *facts, uint32_t type) {
     return facts->memories.memoryHeaps[facts->memories.memoryTypes[type].heapIndex].size;
 }
 
-// " (f16, i8_k32)"
-static size_t describe_matrices(const vulkan_facts *facts, char *out, size_t used,
-                                size_t capacity) {
-    const char *before = " (", *feature = NULL;
-    for (uint32_t i = 0; (feature = berth_vulkan__matrix_feature(i)) && used < capacity; ++i) {
-        static const char prefix[] = "cooperative_", f16[] = "matrix_";
-        if (!(facts->matrix_shapes >> i & 1)) continue;
-        feature += strlen(prefix);
-        if (strncmp(feature, f16, strlen(f16)) == 0) feature += strlen(f16);
-        used += (size_t)snprintf(out + used, capacity - used, "%s%s", before, feature);
-        before = ", ";
-    }
-    if (used < capacity) used += (size_t)snprintf(out + used, capacity - used, ")");
-    return used;
-}
-
 // "subgroups of 8; shaderFloat64, ...; lacks shaderInt16"
 static void describe_features(const vulkan_facts *facts, char *out, size_t capacity) {
     size_t used = (size_t)snprintf(out, capacity, "subgroups of %u", facts->subgroup_size);
@@ -244,9 +250,7 @@ static void describe_features(const vulkan_facts *facts, char *out, size_t capac
         for (int i = 0; i < VULKAN_FEATURE_COUNT && used < capacity; ++i) {
             if (facts->has[i] != (pass == 0)) continue;
             used += (size_t)snprintf(out + used, capacity - used, "%s%s", before,
-                                     berth_vulkan__features[i].name);
-            if (i == HAS_MATRICES && facts->has[i])
-                used = describe_matrices(facts, out, used, capacity);
+                                     berth_vulkan__feature_name(i));
             before = ", ";
         }
     }
@@ -264,10 +268,11 @@ static void list_kernel_features(const vulkan_facts *facts, char *out, size_t ca
         out, capacity, "%s%s%s", has[HAS_SUBGROUP_ARITHMETIC] ? ",subgroup_arithmetic" : "",
         float16 ? ",float16" : "", float16 && has[HAS_DENORMALS_16] ? ",float16_denormals" : "");
     const char *feature = NULL;
-    for (uint32_t i = 0; (feature = berth_vulkan__matrix_feature(i)); ++i)
+    for (uint32_t i = 0; (feature = berth_vulkan__matrix_name(i)); ++i)
         if (facts->matrix_shapes >> i & 1 && (i == 0 ? float16 : bytes) &&
-            used + 1 + strlen(feature) < capacity)  // the first ones are wanted most
-            used += (size_t)snprintf(out + used, capacity - used, ",%s", feature);
+            used + strlen(",cooperative_") + strlen(feature) <
+                capacity)  // the first ones are wanted most
+            used += (size_t)snprintf(out + used, capacity - used, ",cooperative_%s", feature);
     memmove(out, out + (out[0] == ','), strlen(out + (out[0] == ',')) + 1);
 }
 

@@ -15,9 +15,9 @@ void berth_vulkan__want_matrices(vulkan_matrix_features *out_features, VkBool32 
 // A product of 16 x 16 results. Vendors have their 8-bit integers in steps of 32 or of 16 terms, and some of one
 // signedness alone.
 typedef struct product {
-    char feature[24];
-    VkComponentTypeKHR a, b, sum;
-    uint32_t terms;
+    char name[11];
+    uint8_t a, b, sum;  // VkComponentTypeKHR
+    uint8_t terms;
 } product;
 
 #define F16 VK_COMPONENT_TYPE_FLOAT16_KHR
@@ -27,15 +27,14 @@ typedef struct product {
 #define I32 VK_COMPONENT_TYPE_SINT32_KHR
 #define U32 VK_COMPONENT_TYPE_UINT32_KHR
 static const product shapes[] = {
-    {"cooperative_matrix_f16", F16, F16, F32, 16}, {"cooperative_i8_k32", I8, I8, I32, 32},
-    {"cooperative_u8_k32", U8, U8, U32, 32},       {"cooperative_u8_i8_k32", U8, I8, I32, 32},
-    {"cooperative_i8_k16", I8, I8, I32, 16},       {"cooperative_u8_k16", U8, U8, U32, 16},
-    {"cooperative_u8_i8_k16", U8, I8, I32, 16},
+    {"matrix_f16", F16, F16, F32, 16}, {"i8_k32", I8, I8, I32, 32}, {"u8_k32", U8, U8, U32, 32},
+    {"u8_i8_k32", U8, I8, I32, 32},    {"i8_k16", I8, I8, I32, 16}, {"u8_k16", U8, U8, U32, 16},
+    {"u8_i8_k16", U8, I8, I32, 16},
 };
 enum { shape_count = sizeof(shapes) / sizeof(shapes[0]), lines = 16 };
 
-const char *berth_vulkan__matrix_feature(uint32_t shape) {
-    return shape < shape_count ? shapes[shape].feature : NULL;
+const char *berth_vulkan__matrix_name(uint32_t shape) {
+    return shape < shape_count ? shapes[shape].name : NULL;
 }
 
 // The bit of what a device lists; 0: kernels do not use it.
@@ -66,11 +65,8 @@ uint32_t berth_vulkan__matrix_shapes(const vulkan_api *api, VkPhysicalDevice phy
     return found;
 }
 
-berth_status berth_vulkan__check_matrices(const vulkan_device *device, const char *feature) {
+bool berth_vulkan__has_matrices(const vulkan_facts *facts, const char *name) {
     for (uint32_t i = 0; i < shape_count; ++i)
-        if (strcmp(shapes[i].feature, feature) == 0 && device->facts->matrix_shapes >> i & 1)
-            return BERTH_OK;
-    return berth_status_make(BERTH_UNSUPPORTED,
-                             "a kernel needs cooperativeMatrix (%.40s), which %s lacks", feature,
-                             device->base.info.name);
+        if (strcmp(shapes[i].name, name) == 0) return facts->matrix_shapes >> i & 1;
+    return false;
 }

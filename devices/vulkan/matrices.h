@@ -18,11 +18,9 @@ void berth_vulkan__want_matrices(vulkan_matrix_features *out_features, VkBool32 
 // The products of matrices that a device with the extension has, of those that kernels may use: a bit each.
 uint32_t berth_vulkan__matrix_shapes(const vulkan_api *api, VkPhysicalDevice physical);
 
-// A product as targets name it among their features; NULL: there are no more.
-const char *berth_vulkan__matrix_feature(uint32_t shape);
-
-// UNSUPPORTED where a module needs matrices of this feature, and the device has none.
-berth_status berth_vulkan__check_matrices(const vulkan_device *device, const char *feature);
+// A product as targets name it among their features, without "cooperative_"; NULL: there are no more.
+const char *berth_vulkan__matrix_name(uint32_t shape);
+bool berth_vulkan__has_matrices(const vulkan_facts *facts, const char *name);
 #pragma GCC visibility pop
 
 #endif  // BERTH_DEVICES_VULKAN_MATRICES_H_

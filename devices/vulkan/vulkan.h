@@ -47,10 +47,10 @@ typedef struct vulkan_feature {
     uint16_t capability;
     uint16_t mode;  // > 0: the capability is for this execution mode of floats of `bits`
     uint8_t bits;
-    char name[39];
 } vulkan_feature;
 enum { VULKAN_FEATURE_COUNT = 14, VULKAN_FEATURE_MATRICES = 13 };
 extern const vulkan_feature berth_vulkan__features[VULKAN_FEATURE_COUNT];
+const char *berth_vulkan__feature_name(int feature);  // as Vulkan says it
 
 // What is known of a physical device without opening it.
 typedef struct vulkan_facts {

@@ -193,5 +193,5 @@ Test(vulkan_matrix_device, refuses_others, .timeout = 120) {
     if (!getenv("BERTH_MATRIX_VULKAN")) cr_skip("not with the loader whose devices have matrices");
     if (!vulkan_is_here()) cr_skip("no Vulkan device");
     expect_refused(text, "vulkan -host=cpu -features=cooperative_i8_k16",
-                   "cooperativeMatrix (cooperative_i8_k16)");
+                   "needs cooperative_i8_k16");
 }
