@@ -40,7 +40,8 @@ void berth_cpu_tile__split_reduction(berth_cpu_tile *p) {
     berth_reduction *r = &p->reduction;
     (void)berth_cpu__split_blocks(fn, &p->loads, r);
     int64_t total = 1;
-    for (int i = 0; i < r->loops.count; ++i) total *= r->loops.loops[i].extent;
+    for (int i = 0; i < r->loops.count; ++i)
+        total *= berth_tfn_most_iterations(fn, r->loops.loops[i].var, r->loops.loops[i].extent);
     int64_t most = p->facts->caps.unroll_terms;
     bool possible = total <= MOST_UNROLLED;
     if (!berth_decide(fn, BERTH_DECISION_UNROLL, total <= most, 0, possible,

@@ -100,6 +100,18 @@ static bool conditions_use(const berth_tfn *fn, berth_stmt body, berth_var var) 
     return false;
 }
 
+static int64_t most_of(const berth_tfn *fn, const berth_nest *nest, int loop) {
+    return berth_tfn_most_iterations(fn, nest->loops[loop].var, nest->loops[loop].extent);
+}
+
+// Whether chunks of the last loop leave something over, for this size or another one: then the last chunk asks how much.
+static bool some_leave_rest(const berth_tfn *fn, const berth_nest_loop *last, int64_t chunk) {
+    const int64_t *extents = fn->vars.data[last->var].extents;
+    bool some = last->extent % chunk > 0;
+    for (uint32_t i = 0; extents && i < fn->size_count && !some; ++i) some = extents[i] % chunk > 0;
+    return some;
+}
+
 // The last loop in chunks: c in parallel, and within a chunk a loop of the kind given (SIMD: for the
 // compiler's vectoriser).
 static void chunk_last(berth_tfn *fn, berth_nest *nest, int64_t chunk, berth_loop_kind kind) {
@@ -113,7 +125,8 @@ static void chunk_last(berth_tfn *fn, berth_nest *nest, int64_t chunk, berth_loo
     berth_expr left =
         berth_tfn_binary(fn, BERTH_BINARY_SUB, berth_tfn_index(fn, last.extent), first);
     berth_expr extent = berth_tfn_index(fn, chunk);
-    if (last.extent % chunk) extent = berth_tfn_binary(fn, BERTH_BINARY_MIN, extent, left);
+    if (some_leave_rest(fn, &last, chunk))
+        extent = berth_tfn_binary(fn, BERTH_BINARY_MIN, extent, left);
     nest->body = berth_tfn_for(fn, i, extent, kind, body);
     nest->loops[nest->count - 1] =
         (berth_nest_loop){c, (last.extent + chunk - 1) / chunk, BERTH_LOOP_PARALLEL};
@@ -320,7 +333,9 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
         berth_cpu__narrow(fn, ranges, value, nest->loops[at].var, &low, &high);
         berth_cpu__narrow_indices(fn, ranges, value, nest->loops[at].var, &low, &high);
     }
-    if ((low == 0 && high == extent - 1) || high - low < 8) return false;
+    if ((low == 0 && high == extent - 1) || high < low) return false;
+    const int64_t border = extent - 1 - (high - low);
+    if (most_of(fn, nest, at) - 1 - border < 8) return false;
     berth_nest inner = {.body = nest->body};
     for (int i = at; i < nest->count; ++i) inner.loops[inner.count++] = nest->loops[i];
     berth_nest middle;
@@ -348,11 +363,11 @@ static void keep_chunks_serial(const berth_tfn *fn, berth_nest *nest, int last, 
                                int64_t chunk) {
     const int64_t most = fn->any_size && chunk > SHORT_ELEMENTS ? SHORT_ELEMENTS : chunk;
     int i = last;
-    for (; i >= 0 && inside * nest->loops[i].extent <= most; --i) {
-        inside *= nest->loops[i].extent;
+    for (; i >= 0 && inside * most_of(fn, nest, i) <= most; --i) {
+        inside *= most_of(fn, nest, i);
         nest->loops[i].kind = BERTH_LOOP_SERIAL;
     }
-    if (fn->any_size && i >= 0 && inside * nest->loops[i].extent <= chunk)
+    if (fn->any_size && i >= 0 && inside * most_of(fn, nest, i) <= chunk)
         nest->loops[i].kind = BERTH_LOOP_SERIAL;
 }
 
@@ -430,12 +445,12 @@ static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_f
     if (rows) return rows;
     for (int i = 0; i < nest.count; ++i) {
         nest.loops[i].kind = BERTH_LOOP_PARALLEL;
-        total *= nest.loops[i].extent;
+        total *= most_of(fn, &nest, i);
     }
     unroll_padded(fn, &nest, &ranges);
     if (peel_borders(fn, &nest, &ranges, facts->lanes, 0)) {
         int64_t inside = total;
-        for (int i = 0; i < nest.count; ++i) inside /= nest.loops[i].extent;
+        for (int i = 0; i < nest.count; ++i) inside /= most_of(fn, &nest, i);
         keep_chunks_serial(fn, &nest, nest.count - 1, inside, decide_chunk(fn));
         return nest.count ? berth_nest_emit(fn, &nest) : nest.body;
     }
@@ -445,12 +460,12 @@ static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_f
     // Inner loops of at most a chunk stay whole; the loops around them are serial up to a chunk.
     int last = nest.count - 1;
     int64_t chunk = decide_chunk(fn);
-    if (nest.loops[last].extent > chunk) {
+    if (most_of(fn, &nest, last) > chunk) {
         chunk_last(fn, &nest, chunk, BERTH_LOOP_SIMD);
         return berth_nest_emit(fn, &nest);
     }
     nest.loops[last].kind = BERTH_LOOP_SIMD;
-    keep_chunks_serial(fn, &nest, last - 1, nest.loops[last].extent, chunk);
+    keep_chunks_serial(fn, &nest, last - 1, most_of(fn, &nest, last), chunk);
     return berth_nest_emit(fn, &nest);
 }
 

@@ -104,6 +104,13 @@ bool berth_tfn_loop_varies(const berth_tfn *fn, berth_var loop) {
     return fn->any_size && !fn->vars.data[loop].keeps_extent;
 }
 
+int64_t berth_tfn_most_iterations(const berth_tfn *fn, berth_var loop, int64_t extent) {
+    const int64_t *extents = fn->vars.data[loop].extents;
+    for (uint32_t i = 0; extents && i < fn->size_count; ++i)
+        if (extents[i] > extent) extent = extents[i];
+    return extent;
+}
+
 // ---- expressions --------------------------------------------------------------------------------
 
 static uint32_t deeper(const berth_tfn *fn, uint32_t depth, berth_expr operand) {

@@ -248,6 +248,9 @@ berth_buf berth_tfn_add_buf(berth_tfn *fn, berth_buf_info info);
 berth_var berth_tfn_var(berth_tfn *fn, const char *name);  // a loop variable (index)
 // Whether the schedule serves many sizes, for which the loop over the variable has different extents.
 bool berth_tfn_loop_varies(const berth_tfn *fn, berth_var loop);
+// Most iterations that the loop over the variable has for any size that is known, and those of this one, `extent`: what
+// forms that all sizes share are chosen by.
+int64_t berth_tfn_most_iterations(const berth_tfn *fn, berth_var loop, int64_t extent);
 
 // Expressions may nest this deep, so that what walks over them can recurse: lowering, the readers
 // and the verifier refuse more.

@@ -28,13 +28,14 @@ TestSuite(program_code, .init = setup, .fini = teardown, .timeout = 600);
 
 enum { width = 24 };
 
-static const char text[] = "module \"m\"\n"
-                           "graph @main(%x: f32[n,24], %w: f32[24,24]) {\n"
-                           "  %p = matmul(%x, %w)\n"
-                           "  %y = relu(%p)\n"
-                           "  return %y\n}\n";
+static const char product[] = "module \"m\"\n"
+                              "graph @main(%x: f32[n,24], %w: f32[24,24]) {\n"
+                              "  %p = matmul(%x, %w)\n"
+                              "  %y = relu(%p)\n"
+                              "  return %y\n}\n";
 
-static const berth_program *build(const char *const *specialisations, uint32_t count) {
+static const berth_program *build_text(const char *text, const char *const *specialisations,
+                                       uint32_t count) {
     berth_module *module = NULL;
     berth_multi_target *target = NULL;
     const berth_program *program = NULL;
@@ -44,6 +45,10 @@ static const berth_program *build(const char *const *specialisations, uint32_t c
         .target = target, .cache_folder = getenv("BERTH_CACHE_DIR"), .search_path = getenv("PATH")};
     assert_ok(berth_vm_build(arena, module, &options, specialisations, count, &program));
     return program;
+}
+
+static const berth_program *build(const char *const *specialisations, uint32_t count) {
+    return build_text(product, specialisations, count);
 }
 
 static void expect_one_image(const berth_program *program) {
@@ -136,4 +141,19 @@ Test(program_code, no_run_of_a_program_file_starts_a_process) {
     cr_expect_eq(processes_started, 0);
     berth_vm_runner_close(runner);
     unlink(path);
+}
+
+// Some of n elements are less than a group's work (8192), and some leave a part of a group over; the borders of a row of
+// 6 pixels are more of it than those of 40. What is done with either is chosen for all of them.
+Test(program_code, sizes_of_one_function_have_one_form) {
+    static const char *const bounds[] = {"n=8185..8200"};
+    static const char *const widths[] = {"n=6..40"};
+    static const char add[] = "module \"m\"\n"
+                              "graph @main(%x: f32[n]) {\n  %y = add(%x, %x)\n  return %y\n}\n";
+    static const char pad[] = "module \"m\"\n"
+                              "graph @main(%x: f32[1,3,9,n]) {\n"
+                              "  %pads = constant() {value = i64[8] (0, 0, 1, 2, 0, 0, 1, 2)}\n"
+                              "  %y = pad(%x, %pads)\n  return %y\n}\n";
+    cr_expect_eq(build_text(add, bounds, 1)->vm->variant_count, 1u);
+    cr_expect_eq(build_text(pad, widths, 1)->vm->variant_count, 1u);
 }
