@@ -210,14 +210,25 @@ static berth_compile_options in_parallel(const berth_compile_options *options, c
     return way;
 }
 
-// Plans every way, and takes the one with the shortest predicted time of those that fit the memories;
-// the first of equal ones.
+// Of a part of the passes nothing is predicted that ways could be compared by.
+static berth_status first_way(berth_fit_tries *tries, const berth_compile_options *options,
+                              berth_fitted *fitted) {
+    berth_compile_options way = in_parallel(options, "none");
+    berth_log_message(options->log, BERTH_LOG_INFO,
+                      "parallel auto: ways are compared by whole plans; up to pass %s it is none",
+                      options->stop_after);
+    return one_way(tries, &way, fitted);
+}
+
+// Plans every way, and takes the one with the shortest predicted time of those that can be planned and fit the
+// memories; the first of equal ones. Where none can, the error of the first.
 static berth_status fastest_way(berth_fit_tries *tries, const berth_compile_options *options,
                                 berth_fitted *fitted) {
     static const char *const ways[] = {"none", "tensor", "pipeline"};
     const char *best = NULL;
     double best_ns = 0;
     berth_status first = BERTH_OK;
+    uint64_t first_over_bytes = 0;
     uint32_t count = berth_tensor_parallel_devices(options->target) > 1 ? 3 : 0;
     for (uint32_t i = 0; i < count; ++i) {
         berth_compile_options way = in_parallel(options, ways[i]);
@@ -231,16 +242,25 @@ static berth_status fastest_way(berth_fit_tries *tries, const berth_compile_opti
                 best = ways[i];
                 best_ns = ns;
             }
-        } else if (over_bytes_of(status, fitted) == 0) {
+            continue;
+        }
+        if (status == berth_status_oom()) {
             berth_status_free(first);
             return status;
-        } else if (first) {
-            berth_status_free(status);
-        } else {
-            first = status;
         }
+        berth_log_message(options->log, BERTH_LOG_INFO, "parallel %s: %s", ways[i],
+                          berth_status_message(status));
+        if (first) {
+            berth_status_free(status);
+            continue;
+        }
+        first = status;
+        first_over_bytes = over_bytes_of(status, fitted);
     }
-    if (!best && first) return first;
+    if (!best && first) {
+        fitted->result.over_bytes = first_over_bytes;
+        return first;
+    }
     berth_status_free(first);
     berth_compile_options way = in_parallel(options, best ? best : ways[0]);
     return one_way(tries, &way, fitted);
@@ -249,7 +269,9 @@ static berth_status fastest_way(berth_fit_tries *tries, const berth_compile_opti
 berth_status berth_fit__without_patches(berth_fit_tries *tries,
                                         const berth_compile_options *options,
                                         berth_fitted *fitted) {
-    if (is_asked(options, "auto")) return fastest_way(tries, options, fitted);
+    if (is_asked(options, "auto"))
+        return options->stop_after ? first_way(tries, options, fitted)
+                                   : fastest_way(tries, options, fitted);
     if (!is_asked(options, "pipeline")) return one_way(tries, options, fitted);
     berth_compile_options way = in_parallel(options, "pipeline");
     return one_way(tries, &way, fitted);

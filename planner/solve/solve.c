@@ -40,16 +40,17 @@ static berth_status check_groups(const berth_place_problem *problem) {
         uint32_t first = problem->group_start[g];
         uint32_t others = problem->group_start[g + 1] - first - 1;
         const char *name = problem->node_names[problem->group_nodes[first]];
+        const char *node = strncmp(name, "node ", 5) == 0 ? "" : "node ";
         if (others == 0)
             return berth_status_make(BERTH_FAILED_PRECONDITION,
-                                     "no device can hold node %s: each lacks support for it or "
+                                     "no device can hold %s%s: each lacks support for it or "
                                      "memory, or the node is pinned to another",
-                                     name);
+                                     node, name);
         return berth_status_make(BERTH_FAILED_PRECONDITION,
-                                 "no device can hold node %s and the %u others that must share "
+                                 "no device can hold %s%s and the %u others that must share "
                                  "its device: each lacks support for one of them or memory, or "
                                  "they are pinned to another",
-                                 name, others);
+                                 node, name, others);
     }
     return BERTH_OK;
 }

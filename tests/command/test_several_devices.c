@@ -133,6 +133,7 @@ Test(several_devices, a_shared_memory_needs_no_copies, .timeout = 300) {
         "--target 'opencl -shares_host_memory=true,opencl -shares_host_memory=true,cpu' "
         "--pin op:MaxPool=opencl:1 --pin op:Relu=cpu:0 --no-fusion",
         "--target 'opencl -shares_host_memory=true -host=cpu'",
+        "--target 'vulkan -shares_host_memory=true,cpu' --pin op:MaxPool=cpu:0",
         // A memory of the target's own, with an alignment that no device here asks for.
         "--target '{\"kind\": \"multi\", \"devices\": [{\"name\": \"gpu\", \"target\": "
         "\"opencl\"}, "
@@ -215,4 +216,51 @@ Test(several_devices, ways_to_use_them_give_the_same, .timeout = 300) {
     }
     json_decref(alone);
     cr_assert_null(berth_json("plan", "--target cpu --parallel tensor"), "there is one device");
+}
+
+static json_int_t of_device(const json_t *run, const char *device, const char *name) {
+    return integer(json_object_get(json_object_get(run, "devices"), device), name);
+}
+
+// The first five classes, in order, and their values.
+static void expect_same_classes(const json_t *a, const json_t *b) {
+    const json_t *one = json_object_get(json_array_get(json_object_get(a, "outputs"), 0), "top");
+    const json_t *two = json_object_get(json_array_get(json_object_get(b, "outputs"), 0), "top");
+    cr_assert_geq(json_array_size(one), 5);
+    cr_assert_eq(json_array_size(one), json_array_size(two));
+    for (size_t i = 0; i < json_array_size(one); ++i) {
+        const json_t *x = json_array_get(one, i), *y = json_array_get(two, i);
+        double is = json_real_value(json_object_get(x, "value"));
+        double wanted = json_real_value(json_object_get(y, "value"));
+        cr_expect_eq(integer(x, "index"), integer(y, "index"));
+        cr_expect(fabs(is - wanted) <= 1e-5 * fabs(wanted) + 1e-7, "%g, %g", is, wanted);
+    }
+}
+
+// Memories that hold the model, that hold it if constants are read again, and of which only both together do: a way that cannot be
+// planned there is none of those that are compared, and no limit is exceeded.
+Test(several_devices, the_way_that_is_chosen_keeps_to_the_memories, .timeout = 300) {
+    static const struct {
+        int kib;
+        bool needs_both;
+    } cases[] = {{64, false}, {24, false}, {16, true}};
+    json_t *alone = berth_json("run", "");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char arguments[256];
+        snprintf(arguments, sizeof(arguments),
+                 "--target opencl,opencl --parallel auto --memory opencl:0=%dKiB,opencl:1=%dKiB",
+                 cases[i].kib, cases[i].kib);
+        json_t *run = run_json(arguments);
+        expect_same_results(run, alone);
+        expect_same_classes(run, alone);
+        for (int d = 0; d < 2; ++d) {
+            const char *device = d ? "opencl:1" : "opencl:0";
+            cr_expect_leq(of_device(run, device, "peak_bytes"), cases[i].kib * 1024, "%s", device);
+            if (cases[i].needs_both) cr_expect_gt(of_device(run, device, "kernels"), 0);
+        }
+        json_decref(run);
+    }
+    json_decref(alone);
+    cr_assert_null(berth_json("plan", "--target opencl --memory opencl:0=16KiB"),
+                   "one device has too little");
 }

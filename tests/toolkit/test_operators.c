@@ -184,5 +184,5 @@ Test(operators, opencl, .timeout = 600) {
 }
 
 Test(operators, vulkan, .timeout = 600) {
-    run_all("vulkan -host=cpu", 4);
+    run_all("vulkan -host=cpu", 1);
 }
