@@ -14,6 +14,7 @@
 #define CASE(text) text,
 static const char *const cases[] = {
 #include "tests/lower/cases.def"
+#define LARGE_CASE(text)
 #include "tests/toolkit/operators.def"
 };
 #undef CASE
