@@ -241,6 +241,12 @@ static berth_status write_files(run_state *s) {
     return s->command.trace ? berth_session_write_trace(s->session, s->command.trace) : BERTH_OK;
 }
 
+// Timing every step takes command lists apart (CUDA's graphs, recorded command buffers), so a run
+// whose times are not asked for goes without, as an application's does.
+static bool times_steps(const run_state *s) {
+    return s->command.profile || s->command.trace;
+}
+
 // ---- reports ------------------------------------------------------------------------------------
 
 // By copies, per run.
@@ -260,9 +266,10 @@ static berth_status print_devices(const run_state *s) {
         berth_session_device_facts device;
         BERTH_TRY(berth_session_get_device(s->session, d, &device, sizeof(device)));
         berth_format_bytes(device.memory_bytes, bytes);
-        berth_cli_print("device %s (%s): %u kernels, %u copies, busy %.3f ms, memory %s",
-                        device.device, device.physical_name, device.kernel_count, device.copy_count,
-                        (double)device.busy_ns / 1e6, bytes);
+        berth_cli_print("device %s (%s): %u kernels, %u copies", device.device,
+                        device.physical_name, device.kernel_count, device.copy_count);
+        if (times_steps(s)) berth_cli_print(", busy %.3f ms", (double)device.busy_ns / 1e6);
+        berth_cli_print(", memory %s", bytes);
         berth_format_bytes(device.peak_bytes, bytes);
         berth_cli_print(", at most %s at once\n", bytes);
     }
@@ -292,13 +299,13 @@ static berth_status devices_json(const run_state *s, json_t *devices) {
         berth_session_device_facts device;
         BERTH_TRY(berth_session_get_device(s->session, d, &device, sizeof(device)));
         json_t *name = berth_cli_json_text(device.device);
-        json_object_set_new(devices, json_string_value(name),
-                            json_pack("{s:i, s:i, s:f, s:I, s:I, s:o}", "kernels",
-                                      (int)device.kernel_count, "copies", (int)device.copy_count,
-                                      "busy_ms", (double)device.busy_ns / 1e6, "memory_bytes",
-                                      (json_int_t)device.memory_bytes, "peak_bytes",
-                                      (json_int_t)device.peak_bytes, "physical",
-                                      berth_cli_json_text(device.physical_name)));
+        json_t *facts = json_pack(
+            "{s:i, s:i, s:I, s:I, s:o}", "kernels", (int)device.kernel_count, "copies",
+            (int)device.copy_count, "memory_bytes", (json_int_t)device.memory_bytes, "peak_bytes",
+            (json_int_t)device.peak_bytes, "physical", berth_cli_json_text(device.physical_name));
+        if (times_steps(s))
+            json_object_set_new(facts, "busy_ms", json_real((double)device.busy_ns / 1e6));
+        json_object_set_new(devices, json_string_value(name), facts);
         json_decref(name);
     }
     return BERTH_OK;
@@ -344,11 +351,10 @@ static berth_status print_json(run_state *s) {
     return BERTH_OK;
 }
 
-// Profiling costs about 0.1 us a step; the busy times per device need it.
 static berth_session_settings settings_of(const run_state *s) {
     return (berth_session_settings){.size_bytes = sizeof(berth_session_settings),
                                     .thread_count = s->command.threads,
-                                    .profile = 1,
+                                    .profile = times_steps(s),
                                     .cache_folder = berth_cli_driver_cache(&s->command.cli),
                                     .device_words = s->command.device_words.data,
                                     .device_word_count = s->command.device_words.count,

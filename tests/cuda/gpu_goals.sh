@@ -53,4 +53,11 @@ printf 'missing product 32 48 16 f16 85\ncopy bandwidth 256\n' >"$work/goals/goa
 LD_LIBRARY_PATH=$work/plain BERTH_CACHE_DIR=$work/cache scripts/gpu_goals.sh "$build" "$work/report" "$work/goals" >"$work/out" 2>&1 && fail "a goal without a module passes"
 expect '^FAILED  goal missing: exit status 1$'
 expect '^goal    copy: '
+
+# Launches are those of graphs: what a step costs is not measured where steps are handed over one by one.
+echo 'steps launches 2 2.5' >"$work/goals/goals"
+LD_LIBRARY_PATH=$work/plain BERTH_CACHE_DIR=$work/cache BERTH_EMULATION_FAIL=cuGraphLaunch:0:2 scripts/gpu_goals.sh "$build" "$work/report" "$work/goals" \
+  >"$work/out" 2>&1 && fail "launches are measured without graphs"
+expect '^FAILED  goal steps: exit status 1$'
+grep -q 'launch prepared commands' "$work/report" || fail "another error: $(tail -3 "$work/report")"
 exit $failed
