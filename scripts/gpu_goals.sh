@@ -8,29 +8,26 @@ cd "$(dirname "$0")/.."
 [ $# -ge 2 ] || { sed -n '4p' "$0" | cut -c3-; exit 2; }
 build=$1 report=$2 goals=${3:-bench/gpu_goals} failed=0
 
-say() { printf '%s\n' "$*" | tee -a "$report"; }
+source scripts/gpu_report.sh
 
-# measure NAME COMMAND...: the output goes into the report.
+# measure NAME COMMAND...: the output is in $output then.
 measure() {
-  local name=$1
-  shift
-  { echo; echo "== goal $name: $*"; } >>"$report"
-  timeout 1800 "$@" >>"$report" 2>&1 && return
-  say "FAILED  goal $name: exit status $?"
+  logged "goal $1" "${@:2}" && return
+  say "FAILED  goal $1: exit status $?"
   failed=1
   return 1
 }
 
-# The mean time of all kernels on the device, by the last profile in the report; empty: there is none.
+# The mean time of all kernels on the device, by the profile that was measured; empty: there is none.
 kernels_ms() {
   awk '/^profile:/ { on = 1; sum = 0; count = 0; next }
     on && NF < 7 { on = 0 }
     on && $7 ~ /^cuda:/ && $NF != "(copy)" { sum += $1; count++ }
-    END { if (count) printf "%.4f\n", sum }' "$report"
+    END { if (count) printf "%.4f\n", sum }' "$output"
 }
 
-# The latency of the last run in the report, without its profile: command lists are launched as graphs.
-latency_ms() { sed -n 's/^latency: median \([0-9.]*\) ms.*/\1/p' "$report" | tail -1; }
+# The latency that was measured. Without --profile command lists are launched as graphs.
+latency_ms() { sed -n 's/^latency: median \([0-9.]*\) ms.*/\1/p' "$output"; }
 
 calculate() { awk "BEGIN { printf \"%.${2:-1}f\", $1 }"; }
 reached() { awk "BEGIN { print ($1) ? \"reached\" : \"NOT reached\" }"; }

@@ -3,11 +3,12 @@
 //   node_models [--data FOLDER] [--device NAME | --cpu-only] [--only GLOB] [--write-table FILE]
 //   [--known FILE]... [--jobs N] [--every N]
 // Prints a line per model that does not pass and a summary per target. A file of known ones has
-// lines "target model CODE reason", with the code of the error that there must be, or WRONG for
-// results that differ: unsupported.txt has what is refused, expected_failures.txt what fails
-// otherwise, with reasons written by hand. Exit status 1 when a model does not pass and is not
-// listed, ends in another way than listed (a refusal that became a crash, say), or is listed and
-// passes. --write-table writes the table of docs/operators.md, --write-known the list of refusals.
+// lines "target model CODE reason", where * is every target, with the code of the error that there
+// must be, or WRONG for results that differ: unsupported.txt has what is refused,
+// expected_failures.txt what fails otherwise, with reasons written by hand. Exit status 1 when a
+// model does not pass and is not listed, ends in another way than listed (a refusal that became a
+// crash, say), or is listed and passes. --write-table writes the table of docs/operators.md,
+// --write-known the list of refusals.
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,7 +274,8 @@ static void find_known(const run *r, const char *target, const char *name, char 
         while (file && !*code && fgets(line, sizeof(line), file)) {
             char held_target[128], held_name[512], held_code[most_code];
             if (sscanf(line, "%127s %511s %31[A-Z_]", held_target, held_name, held_code) == 3 &&
-                strcmp(held_target, target) == 0 && strcmp(held_name, name) == 0)
+                (strcmp(held_target, "*") == 0 || strcmp(held_target, target) == 0) &&
+                strcmp(held_name, name) == 0)
                 snprintf(code, most_code, "%s", held_code);
         }
         if (file) fclose(file);
