@@ -68,9 +68,14 @@ const char *berth_devices__find_functions(void *(*find)(void *user, const char *
 void *berth_devices__find_in_library(void *library, const char *name);  // for a berth_dynlib
 
 // timeout.c: how long a device may take to answer: "timeout_ms=N", the one attribute (berth_device_options) of such
-// kinds; `usual_ns` without it. Errors: INVALID_ARGUMENT there is another attribute, or a number that is none.
+// kinds; ten minutes without it. Errors: INVALID_ARGUMENT there is another attribute, or a number that is none.
 BERTH_MUST_USE berth_status berth_devices__read_timeout(const char *kind, const char *attributes,
-                                                        int64_t usual_ns, int64_t *out_timeout_ns);
+                                                        int64_t *out_timeout_ns);
+// DEADLINE_EXCEEDED: the device did not answer in that time, and is given up.
+BERTH_MUST_USE berth_status berth_devices__no_answer(const berth_device *device, const char *what,
+                                                     int64_t timeout_ns);
+// UNAVAILABLE: the device was given up before `what`.
+BERTH_MUST_USE berth_status berth_devices__given_up(const berth_device *device, const char *what);
 
 // Host pointer of a command's buffer at an offset. The buffer must be host-visible.
 static inline unsigned char *berth_devices__host_at(const berth_buffer *buffer,

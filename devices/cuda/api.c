@@ -87,7 +87,14 @@ berth_status berth_cuda__check(const cuda_device *device, cuda_result result, co
 }
 
 berth_status berth_cuda__enter(const cuda_device *device, const char *what) {
+    if (atomic_load(&device->is_lost)) return berth_devices__given_up(&device->base, what);
     return berth_cuda__check(device, device->api->cuCtxPushCurrent_v2(device->context), what);
+}
+
+bool berth_cuda__enter_to_free(const cuda_device *device) {
+    if (atomic_load(&device->is_lost)) return false;
+    (void)device->api->cuCtxPushCurrent_v2(device->context);
+    return true;
 }
 
 void berth_cuda__leave(const cuda_device *device) {
@@ -98,18 +105,17 @@ void berth_cuda__leave(const cuda_device *device) {
 
 // CUDA's own waits have no limit. Short work is waited for at full speed, longer work in steps of
 // 20 microseconds and then of half a millisecond.
-berth_status berth_cuda__wait(const cuda_device *device, cuda_event event, const char *what) {
+berth_status berth_cuda__wait(cuda_device *device, cuda_event event, const char *what) {
     int64_t start_ns = berth_clock_ns(), now_ns = start_ns;
     int64_t deadline_ns = berth_clock_deadline_ns(start_ns, device->timeout_ns);
     for (;;) {
         cuda_result result = device->api->cuEventQuery(event);
         if (result != BERTH_CUDA_ERROR_NOT_READY) return berth_cuda__check(device, result, what);
         now_ns = berth_clock_ns();
-        if (now_ns >= deadline_ns)
-            return berth_status_make(BERTH_DEADLINE_EXCEEDED,
-                                     "cuda device %u (%s): %s: no answer within %.3g s",
-                                     device->base.info.ordinal, device->base.info.name, what,
-                                     (double)device->timeout_ns * 1e-9);
+        if (now_ns >= deadline_ns) {
+            atomic_store(&device->is_lost, true);
+            return berth_devices__no_answer(&device->base, what, device->timeout_ns);
+        }
         if (now_ns - start_ns < 200000) continue;
         long pause_ns = now_ns - start_ns < 20000000 ? 20000 : 500000;
         nanosleep(&(struct timespec){0, pause_ns}, NULL);

@@ -74,12 +74,14 @@ static berth_status cuda_device_info(berth_driver *base, uint32_t ordinal,
 static void cuda_device_destroy(berth_device *base) {
     cuda_device *device = (cuda_device *)base;
     if (device->context) {
-        berth_status_free(berth_cuda__enter(device, "close the device"));
+        bool frees = berth_cuda__enter_to_free(device);
         berth_cuda__free_maps(device);
-        if (device->transferred) (void)device->api->cuEventDestroy_v2(device->transferred);
-        if (device->transfer) (void)device->api->cuStreamDestroy_v2(device->transfer);
-        berth_cuda__leave(device);
-        (void)device->api->cuDevicePrimaryCtxRelease_v2(device->id);
+        if (frees) {
+            if (device->transferred) (void)device->api->cuEventDestroy_v2(device->transferred);
+            if (device->transfer) (void)device->api->cuStreamDestroy_v2(device->transfer);
+            berth_cuda__leave(device);
+            (void)device->api->cuDevicePrimaryCtxRelease_v2(device->id);
+        }
     }
     if (device->nvrtc.library) berth_dynlib_abandon(device->nvrtc.library);
     if (device->cache_folder >= 0) close(device->cache_folder);
@@ -188,8 +190,8 @@ static berth_status cuda_device_open(berth_driver *base, uint32_t ordinal,
     device->api = &driver->api;
     pthread_mutex_init(&device->lock, NULL);
     device->cache_folder = berth_kept_folder_open(options->cache_folder, "cuda");
-    berth_status status = berth_devices__read_timeout("cuda", options->attributes, CUDA_TIMEOUT_NS,
-                                                      &device->timeout_ns);
+    berth_status status =
+        berth_devices__read_timeout("cuda", options->attributes, &device->timeout_ns);
     if (!status && options->queue) status = device_of_stream(driver, options->queue, &ordinal);
     if (!status) status = cuda_device_info(base, ordinal, &device->base.info);
     if (!status) status = find_device(driver, ordinal, &device->id);

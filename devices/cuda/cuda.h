@@ -13,10 +13,6 @@
 #include "devices/host_queue.h"
 #include "devices/internal.h"
 
-// How long a queue waits for work before it gives the device up, unless "timeout_ms=N" stands among
-// the attributes of berth_device_options.
-#define CUDA_TIMEOUT_NS INT64_C(600000000000)
-
 enum { CUDA_MAX_VALUES = BERTH_DEVICE_MAX_BINDINGS + 64 };  // buffers and constants of a kernel
 
 typedef struct cuda_api {  // libcuda
@@ -58,7 +54,9 @@ typedef struct cuda_device {
     cuda_stream callers;   // of the application, for all work; NULL = streams of our own
     int capability;        // 90 for 9.0
     int driver_version;
-    int64_t timeout_ns;
+    int64_t timeout_ns;  // of waits, before the device is given up
+    // It did not answer in time: nothing more is handed to it, and what it has is not freed, which would wait for it.
+    atomic_bool is_lost;
     int cache_folder;      // an open folder, -1 = compiled kernels are not kept
     pthread_mutex_t lock;  // of what follows
     cuda_map *maps;
@@ -99,12 +97,15 @@ BERTH_MUST_USE berth_status berth_cuda__check(const cuda_device *device, cuda_re
                                               const char *what);
 BERTH_MUST_USE berth_status berth_cuda__check_driver(const cuda_api *api, cuda_result result,
                                                      const char *where, const char *what);
-// Makes the device's context current on this thread; leave gives the former one back.
+// Makes the device's context current on this thread; leave gives the former one back. Errors: UNAVAILABLE the device
+// was given up; what CUDA says.
 BERTH_MUST_USE berth_status berth_cuda__enter(const cuda_device *device, const char *what);
+// For what is freed, of a device that has failed, too. False where it was given up: then it stays until the process ends.
+bool berth_cuda__enter_to_free(const cuda_device *device);
 void berth_cuda__leave(const cuda_device *device);
-// Waits for an event, for the device's timeout at most. Errors: DEADLINE_EXCEEDED, or what the
+// Waits for an event, for the device's timeout at most: then the device is given up. Errors: DEADLINE_EXCEEDED, or what the
 // device failed with. The context is current.
-BERTH_MUST_USE berth_status berth_cuda__wait(const cuda_device *device, cuda_event event,
+BERTH_MUST_USE berth_status berth_cuda__wait(cuda_device *device, cuda_event event,
                                              const char *what);
 
 // memory.c

@@ -73,9 +73,10 @@ berth_status berth_cuda__executable_load(berth_device *base, const berth_executa
 void berth_cuda__executable_destroy(berth_executable *base) {
     cuda_executable *executable = (cuda_executable *)base;
     const cuda_device *device = (const cuda_device *)base->device;
-    berth_status_free(berth_cuda__enter(device, "unload kernels"));
-    (void)device->api->cuModuleUnload(executable->module);
-    berth_cuda__leave(device);
+    if (berth_cuda__enter_to_free(device)) {
+        (void)device->api->cuModuleUnload(executable->module);
+        berth_cuda__leave(device);
+    }
     berth_free(base->device->allocator, executable->kernels,
                executable->kernel_capacity * sizeof(*executable->kernels));
     free_executable(executable, base->device->allocator);

@@ -90,9 +90,10 @@ berth_status berth_cuda__list_prepare(berth_command_list *list) {
 void berth_cuda__list_destroy(berth_command_list *list) {
     const cuda_device *device = (const cuda_device *)list->device;
     cuda_list *ready = list->prepared;
-    berth_status_free(berth_cuda__enter(device, "drop commands"));
-    for (uint32_t p = 0; p < ready->part_count; ++p)
-        if (ready->parts[p].graph) (void)device->api->cuGraphExecDestroy(ready->parts[p].graph);
-    berth_cuda__leave(device);
+    if (berth_cuda__enter_to_free(device)) {
+        for (uint32_t p = 0; p < ready->part_count; ++p)
+            if (ready->parts[p].graph) (void)device->api->cuGraphExecDestroy(ready->parts[p].graph);
+        berth_cuda__leave(device);
+    }
     berth_free(device->base.allocator, ready, list_bytes(ready->part_count));
 }

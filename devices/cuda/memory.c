@@ -57,8 +57,7 @@ berth_status berth_cuda__buffer_view(berth_buffer *root, uint64_t offset_bytes, 
 void berth_cuda__buffer_free(berth_buffer *base) {
     cuda_buffer *buffer = (cuda_buffer *)base;
     const cuda_device *device = (const cuda_device *)base->device;
-    if (!base->root) {
-        berth_status_free(berth_cuda__enter(device, "free"));
+    if (!base->root && berth_cuda__enter_to_free(device)) {
         if (buffer->pinned)
             (void)device->api->cuMemFreeHost(buffer->pinned);
         else
@@ -106,7 +105,7 @@ static berth_status make_map(cuda_device *device, uint64_t size_bytes, cuda_map 
 }
 
 static void free_map(cuda_device *device, cuda_map *map) {
-    (void)device->api->cuMemFreeHost(map->host);
+    if (!atomic_load(&device->is_lost)) (void)device->api->cuMemFreeHost(map->host);
     berth_free(device->base.allocator, map, sizeof(*map));
 }
 

@@ -21,8 +21,8 @@ typedef struct cuda_record {
     uint32_t first_timed, last_timed;
 } cuda_record;
 
-static const cuda_device *device_of(const berth_queue *queue) {
-    return (const cuda_device *)queue->device;
+static cuda_device *device_of(const berth_queue *queue) {
+    return (cuda_device *)queue->device;
 }
 
 static bool is_timed(const cuda_device *device, const berth_command *command) {
@@ -86,7 +86,7 @@ static berth_status put_fill(const cuda_device *device, cuda_stream stream,
 }
 
 // After all that is before it.
-static berth_status run_host_call(const cuda_device *device, cuda_queue *queue,
+static berth_status run_host_call(cuda_device *device, cuda_queue *queue,
                                   const berth_command *command) {
     BERTH_TRY(berth_cuda__check(device, device->api->cuEventRecord(queue->drained, queue->stream),
                                 "finish before a host call"));
@@ -140,8 +140,8 @@ static berth_status record_event(const cuda_device *device, cuda_stream stream, 
     return berth_cuda__check(device, result, "record an event");
 }
 
-static berth_status put_one(const cuda_device *device, cuda_queue *queue,
-                            const berth_command *command, uint32_t i, cuda_record *record) {
+static berth_status put_one(cuda_device *device, cuda_queue *queue, const berth_command *command,
+                            uint32_t i, cuda_record *record) {
     bool timed = is_timed(device, command);
     bool on_host = command->kind == BERTH_COMMAND_HOST_CALL;
     int64_t before_ns = timed ? berth_clock_ns() : 0;
@@ -162,9 +162,8 @@ static berth_status put_one(const cuda_device *device, cuda_queue *queue,
     return BERTH_OK;
 }
 
-static berth_status put_all(const cuda_device *device, cuda_queue *queue,
-                            const berth_command *commands, uint32_t count, const cuda_list *list,
-                            cuda_record *record) {
+static berth_status put_all(cuda_device *device, cuda_queue *queue, const berth_command *commands,
+                            uint32_t count, const cuda_list *list, cuda_record *record) {
     const cuda_part *part = list ? list->parts : NULL;
     const cuda_part *end = list ? part + list->part_count : NULL;
     for (uint32_t i = 0; i < count; ++i) {
@@ -186,7 +185,7 @@ static berth_status put_all(const cuda_device *device, cuda_queue *queue,
 static berth_status cuda_queue_start(berth_queue *base, const berth_command *commands,
                                      uint32_t count, void *prepared, void *user) {
     cuda_queue *queue = (cuda_queue *)base;
-    const cuda_device *device = device_of(base);
+    cuda_device *device = device_of(base);
     cuda_record *record = user;
     record->first_timed = record->last_timed = UINT32_MAX;
     record->has_end = count > 0;
@@ -233,7 +232,7 @@ static void read_timings(const cuda_device *device, cuda_queue *queue,
 static berth_status cuda_queue_finish(berth_queue *base, const berth_command *commands,
                                       uint32_t count, void *user) {
     cuda_queue *queue = (cuda_queue *)base;
-    const cuda_device *device = device_of(base);
+    cuda_device *device = device_of(base);
     cuda_record *record = user;
     (void)count;
     if (!record->has_end) return BERTH_OK;
@@ -247,11 +246,12 @@ static berth_status cuda_queue_finish(berth_queue *base, const berth_command *co
 static void cuda_record_destroy(berth_queue *base, void *user) {
     cuda_record *record = user;
     const cuda_device *device = device_of(base);
-    berth_status_free(berth_cuda__enter(device, "close a queue"));
-    if (record->end) (void)device->api->cuEventDestroy_v2(record->end);
-    for (uint32_t i = 0; i < record->capacity; ++i)
-        if (record->events[i]) (void)device->api->cuEventDestroy_v2(record->events[i]);
-    berth_cuda__leave(device);
+    if (berth_cuda__enter_to_free(device)) {
+        if (record->end) (void)device->api->cuEventDestroy_v2(record->end);
+        for (uint32_t i = 0; i < record->capacity; ++i)
+            if (record->events[i]) (void)device->api->cuEventDestroy_v2(record->events[i]);
+        berth_cuda__leave(device);
+    }
     berth_free(device->base.allocator, record->events, record->capacity * sizeof(cuda_event));
 }
 
@@ -287,7 +287,7 @@ static const berth_host_queue_ops cuda_queue_ops = {
 // ---- open and close ----
 
 static void close_stream(const cuda_device *device, cuda_queue *queue) {
-    berth_status_free(berth_cuda__enter(device, "close a queue"));
+    if (!berth_cuda__enter_to_free(device)) return;
     if (queue->drained) (void)device->api->cuEventDestroy_v2(queue->drained);
     if (queue->stream && queue->stream != device->callers)
         (void)device->api->cuStreamDestroy_v2(queue->stream);

@@ -390,8 +390,7 @@ static berth_status opencl_device_open(berth_driver *base, uint32_t ordinal,
         device_uint(&driver->api, device->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     berth_status status = opencl_device_info(base, ordinal, &device->base.info);
     if (!status)
-        status = berth_devices__read_timeout("opencl", options->attributes, OPENCL_TIMEOUT_NS,
-                                             &device->timeout_ns);
+        status = berth_devices__read_timeout("opencl", options->attributes, &device->timeout_ns);
     if (!status) status = open_context(driver, device, ordinal, options);
     device->is_open_memory = !status && has_open_memory(device, options);
     if (status) {

@@ -22,9 +22,6 @@ typedef struct opencl_api {
     void(CL_API_CALL *svm_free)(cl_context, void *);
 } opencl_api;
 
-// How long work is waited for before the device is given up, unless the attribute "timeout_ms=N" says another time.
-#define OPENCL_TIMEOUT_NS INT64_C(600000000000)
-
 #pragma GCC visibility push(hidden)  // of no library that links this one
 
 BERTH_MUST_USE berth_status berth_opencl__api_load(opencl_api *out_api);
@@ -56,7 +53,7 @@ typedef struct opencl_device {
         cl_event end;           // of what was started last; NULL = nothing was
         cl_command_queue queue;
     } last;
-    int64_t timeout_ns;
+    int64_t timeout_ns;                 // of waits, before the device is given up
     atomic_bool is_lost;                // it did not answer in time: nothing more is handed to it
     _Atomic(opencl_wait *) spare_wait;  // NULL = in use, or none yet
     bool is_open_memory;  // buffers are memory that the host may touch at any time (opencl.c)

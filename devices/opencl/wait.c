@@ -55,18 +55,12 @@ static bool sleep_until_told(opencl_wait *wait, int64_t timeout_ns) {
 
 berth_status berth_opencl__alive(const opencl_device *device, const char *what) {
     if (!atomic_load(&device->is_lost)) return BERTH_OK;
-    return berth_status_make(
-        BERTH_UNAVAILABLE,
-        "opencl device %u (%s): %s: the device has not answered in time before, "
-        "and is not used any more",
-        device->base.info.ordinal, device->base.info.name, what);
+    return berth_devices__given_up(&device->base, what);
 }
 
 static berth_status give_up(opencl_device *device, const char *what) {
     atomic_store(&device->is_lost, true);
-    return berth_status_make(
-        BERTH_DEADLINE_EXCEEDED, "opencl device %u (%s): %s: no answer within %.3g s",
-        device->base.info.ordinal, device->base.info.name, what, (double)device->timeout_ns * 1e-9);
+    return berth_devices__no_answer(&device->base, what, device->timeout_ns);
 }
 
 berth_status berth_opencl__wait(opencl_device *device, opencl_wait **wait, cl_event event,

@@ -101,9 +101,6 @@ static const error_fact errors[] = {
 
 berth_status berth_vulkan__check(VkResult result, const char *what) {
     if (result == VK_SUCCESS) return BERTH_OK;
-    if (result == VK_TIMEOUT)
-        return berth_status_make(BERTH_DEADLINE_EXCEEDED, "%s: the device has not answered in time",
-                                 what);
     for (size_t i = 0; i < COUNT(errors); ++i)
         if (errors[i].result == result)
             return berth_status_make(errors[i].code, "%s: Vulkan says VK_ERROR_%s", what,
@@ -114,6 +111,9 @@ berth_status berth_vulkan__check(VkResult result, const char *what) {
 berth_status berth_vulkan__check_on(const vulkan_device *device, VkResult result,
                                     const char *what) {
     if (result == VK_SUCCESS) return BERTH_OK;
+    if (result == VK_NOT_READY) return berth_devices__given_up(&device->base, what);
+    if (result == VK_TIMEOUT)
+        return berth_devices__no_answer(&device->base, what, device->timeout_ns);
     return berth_status_prefix(berth_vulkan__check(result, what), "vulkan device %u (%s)",
                                device->base.info.ordinal, device->base.info.name);
 }

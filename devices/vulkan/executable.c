@@ -163,7 +163,7 @@ berth_status berth_vulkan__executable_load(berth_device *base, const berth_execu
 void berth_vulkan__executable_destroy(berth_executable *base) {
     vulkan_executable *executable = (vulkan_executable *)base;
     const vulkan_device *device = (const vulkan_device *)base->device;
-    for (uint32_t i = 0; i < executable->pipeline_count; ++i) {
+    for (uint32_t i = 0; i < executable->pipeline_count && !atomic_load(&device->is_lost); ++i) {
         device->vk.vkDestroyPipeline(device->handle, executable->pipelines[i].handle, NULL);
         device->vk.vkDestroyPipelineLayout(device->handle, executable->pipelines[i].layout, NULL);
     }

@@ -41,14 +41,9 @@ static berth_status submit(vulkan_device *device, const transfer *t) {
                          .pCommandBuffers = &t->commands,
                          .signalSemaphoreCount = 1,
                          .pSignalSemaphores = &t->timeline};
-    VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                                .semaphoreCount = 1,
-                                .pSemaphores = &t->timeline,
-                                .pValues = &value};
     BERTH_TRY(berth_vulkan__check_on(
         device, berth_vulkan__submit(device, &device->compute[0], &info), "map"));
-    return berth_vulkan__check_on(
-        device, device->vk.vkWaitSemaphores(device->handle, &wait, VULKAN_TIMEOUT_NS), "map");
+    return berth_vulkan__wait(device, &device->compute[0], t->timeline, value, "map");
 }
 
 static berth_status record(const vulkan_device *device, const transfer *t, VkBuffer source,
@@ -77,6 +72,7 @@ static berth_status copy_now(vulkan_device *device, VkBuffer source, VkBuffer de
     berth_status status = open_transfer(device, &t);
     if (!status) status = record(device, &t, source, destination, region);
     if (!status) status = submit(device, &t);
+    if (atomic_load(&device->is_lost)) return status;
     if (t.timeline) device->vk.vkDestroySemaphore(device->handle, t.timeline, NULL);
     if (t.pool) device->vk.vkDestroyCommandPool(device->handle, t.pool, NULL);
     return status;

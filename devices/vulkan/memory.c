@@ -107,8 +107,10 @@ berth_status berth_vulkan__block_create(vulkan_device *device, uint64_t size_byt
 }
 
 void berth_vulkan__block_destroy(vulkan_device *device, vulkan_block *block) {
-    if (block->handle) device->vk.vkDestroyBuffer(device->handle, block->handle, NULL);
-    free_memory(device, block->memory);
+    if (!atomic_load(&device->is_lost)) {
+        if (block->handle) device->vk.vkDestroyBuffer(device->handle, block->handle, NULL);
+        free_memory(device, block->memory);
+    }
     memset(block, 0, sizeof(*block));
 }
 
@@ -211,9 +213,7 @@ berth_status berth_vulkan__buffer_import(berth_device *base, void *data, uint64_
 void berth_vulkan__buffer_free(berth_buffer *base) {
     vulkan_device *device = (vulkan_device *)base->device;
     vulkan_buffer *buffer = (vulkan_buffer *)base;
-    if (buffer->memory) {
-        device->vk.vkDestroyBuffer(device->handle, buffer->handle, NULL);
-        free_memory(device, buffer->memory);
-    }
+    vulkan_block block = {.handle = buffer->handle, .memory = buffer->memory};
+    if (buffer->memory) berth_vulkan__block_destroy(device, &block);  // else it is a view
     berth_free(device->base.allocator, buffer, sizeof(*buffer));
 }

@@ -31,6 +31,7 @@ static vulkan_device *device_of(const berth_queue *queue) {
 
 VkResult berth_vulkan__submit(const vulkan_device *device, vulkan_engine *engine,
                               const VkSubmitInfo *info) {
+    if (atomic_load(&device->is_lost)) return VK_NOT_READY;
     pthread_mutex_lock(&engine->lock);
     if (engine->callers.lock) engine->callers.lock(engine->callers.user);
     VkResult result = device->vk.vkQueueSubmit(engine->handle, 1, info, VK_NULL_HANDLE);
@@ -79,31 +80,38 @@ static berth_status hand_over_recorded(const vulkan_device *device, vulkan_queue
     return hand_over(device, queue, record, record->commands);
 }
 
-static berth_status wait_for_all(const vulkan_device *device, uint32_t count,
-                                 const VkSemaphore *semaphores, const uint64_t *values) {
+// A device that was given up is asked, and not waited for.
+static berth_status wait_for_all(vulkan_device *device, uint32_t count,
+                                 const VkSemaphore *semaphores, const uint64_t *values,
+                                 const char *what) {
     VkSemaphoreWaitInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                 .semaphoreCount = count,
                                 .pSemaphores = semaphores,
                                 .pValues = values};
     if (count == 0) return BERTH_OK;
-    return berth_vulkan__check_on(
-        device, device->vk.vkWaitSemaphores(device->handle, &info, VULKAN_TIMEOUT_NS),
-        "run commands");
+    uint64_t timeout_ns = atomic_load(&device->is_lost) ? 0 : (uint64_t)device->timeout_ns;
+    VkResult result = device->vk.vkWaitSemaphores(device->handle, &info, timeout_ns);
+    if (result == VK_TIMEOUT) atomic_store(&device->is_lost, true);
+    return berth_vulkan__check_on(device, result, what);
 }
 
 // Where the wait fails for another reason than its time, what was submitted may still run; what it uses
 // is freed by whoever gets the error, so that it is let run out before.
-static berth_status wait_for(const vulkan_device *device, const vulkan_queue *queue,
-                             uint64_t value) {
-    berth_status status = wait_for_all(device, value != 0, &queue->timeline->semaphore, &value);
-    if (!status || berth_status_code(status) == BERTH_DEADLINE_EXCEEDED) return status;
-    vulkan_engine *engine = queue->engine;
+berth_status berth_vulkan__wait(vulkan_device *device, vulkan_engine *engine, VkSemaphore semaphore,
+                                uint64_t value, const char *what) {
+    berth_status status = wait_for_all(device, value != 0, &semaphore, &value, what);
+    if (!status || atomic_load(&device->is_lost)) return status;
     pthread_mutex_lock(&engine->lock);
     if (engine->callers.lock) engine->callers.lock(engine->callers.user);
     (void)device->vk.vkQueueWaitIdle(engine->handle);  // of a lost device: returns at once
     if (engine->callers.unlock) engine->callers.unlock(engine->callers.user);
     pthread_mutex_unlock(&engine->lock);
     return status;
+}
+
+static berth_status wait_for(vulkan_device *device, const vulkan_queue *queue, uint64_t value) {
+    return berth_vulkan__wait(device, queue->engine, queue->timeline->semaphore, value,
+                              "run commands");
 }
 
 // Times of the device's clock, set so that the last command ends when its end was seen: the device
@@ -151,7 +159,7 @@ static void fill_empty_times(const vulkan_device *device, const berth_command *c
 }
 
 // What is recorded so far runs and ends.
-static berth_status flush(const vulkan_device *device, vulkan_queue *queue, vulkan_record *record,
+static berth_status flush(vulkan_device *device, vulkan_queue *queue, vulkan_record *record,
                           const berth_command *commands, uint32_t end) {
     if (!record->recording) return BERTH_OK;
     pthread_mutex_lock(&queue->lock);
@@ -218,8 +226,8 @@ static berth_status run_on_host(vulkan_device *device, vulkan_queue *queue, vulk
     return status;
 }
 
-static berth_status run_part(const vulkan_device *device, vulkan_queue *queue,
-                             vulkan_record *record, const vulkan_part *part) {
+static berth_status run_part(vulkan_device *device, vulkan_queue *queue, vulkan_record *record,
+                             const vulkan_part *part) {
     pthread_mutex_lock(&queue->lock);
     berth_status status = hand_over(device, queue, record, part->commands);
     pthread_mutex_unlock(&queue->lock);
@@ -227,7 +235,7 @@ static berth_status run_part(const vulkan_device *device, vulkan_queue *queue,
 }
 
 // What was handed over before, and what others were promised to come after.
-static berth_status wait_before_parts(const vulkan_device *device, vulkan_queue *queue) {
+static berth_status wait_before_parts(vulkan_device *device, vulkan_queue *queue) {
     VkSemaphore waits[MOST_WAITS];
     uint64_t values[MOST_WAITS];
     pthread_mutex_lock(&queue->lock);
@@ -237,7 +245,7 @@ static berth_status wait_before_parts(const vulkan_device *device, vulkan_queue 
     memcpy(values, queue->wait_values, sizeof(values));
     queue->wait_count = 0;
     pthread_mutex_unlock(&queue->lock);
-    BERTH_TRY(wait_for_all(device, count, waits, values));
+    BERTH_TRY(wait_for_all(device, count, waits, values, "run commands"));
     return wait_for(device, queue, before);
 }
 
@@ -283,6 +291,8 @@ static berth_status start(berth_queue *base, const berth_command *commands, uint
     vulkan_queue *queue = (vulkan_queue *)base;
     vulkan_device *device = device_of(base);
     vulkan_record *record = user;
+    if (atomic_load(&device->is_lost))  // the record may still be in use
+        return berth_devices__given_up(&device->base, "submit");
     record->value = 0;
     record->recording = false;
     record->usage = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
@@ -424,7 +434,8 @@ void berth_vulkan__free_timelines(vulkan_device *device) {
     while (device->unused) {
         vulkan_timeline *timeline = device->unused;
         device->unused = timeline->next;
-        device->vk.vkDestroySemaphore(device->handle, timeline->semaphore, NULL);
+        if (!atomic_load(&device->is_lost))
+            device->vk.vkDestroySemaphore(device->handle, timeline->semaphore, NULL);
         berth_free(device->base.allocator, timeline, sizeof(*timeline));
     }
 }

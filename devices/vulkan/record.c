@@ -220,6 +220,7 @@ berth_status berth_vulkan__reserve_block(vulkan_device *device, vulkan_record *r
 }
 
 void berth_vulkan__record_free(vulkan_device *device, vulkan_record *record) {
+    if (atomic_load(&device->is_lost)) return;
     if (record->pool) device->vk.vkDestroyCommandPool(device->handle, record->pool, NULL);
     if (record->queries) device->vk.vkDestroyQueryPool(device->handle, record->queries, NULL);
     berth_vulkan__block_destroy(device, &record->block);

@@ -23,10 +23,15 @@ static void wait_for_engines(vulkan_device *device) {
 static void vulkan_device_destroy(berth_device *base) {
     vulkan_device *device = (vulkan_device *)base;
     if (device->handle && device->vk.vkDestroyDevice) {
+        bool is_lost = atomic_load(&device->is_lost);
         berth_vulkan__cache_close(device);
-        wait_for_engines(device);
+        if (!is_lost) wait_for_engines(device);
         berth_vulkan__free_timelines(device);
-        if (!device->is_callers) device->vk.vkDestroyDevice(device->handle, NULL);
+        // What is given up stays until the process ends, and so does what it was made from.
+        if (is_lost)
+            ((vulkan_driver *)base->driver)->instance = NULL;
+        else if (!device->is_callers)
+            device->vk.vkDestroyDevice(device->handle, NULL);
     }
     close_engines(device);
     pthread_mutex_destroy(&device->lock);
@@ -132,11 +137,12 @@ static berth_status vulkan_device_open(berth_driver *base, uint32_t ordinal,
     device->facts = &device->own_facts;
     device->cache_folder = -1;
     pthread_mutex_init(&device->lock, NULL);
-    berth_status status = BERTH_OK;
-    if (options->queue)
+    berth_status status =
+        berth_devices__read_timeout("vulkan", options->attributes, &device->timeout_ns);
+    if (!status && options->queue)
         status =
             berth_vulkan__use_callers(driver, options->queue, options->profile, device, &ordinal);
-    else
+    else if (!status)
         device->own_facts = driver->facts[ordinal];
     device->own_facts.shared &= !options->own_memory;
     berth_vulkan__fill_info(device->facts, ordinal, &device->base.info);

@@ -21,9 +21,6 @@ enum {
     VULKAN_MATRIX_SUBGROUP = 32,  // invocations that have a cooperative matrix together
 };
 
-// How long a queue waits for work before it gives the device up.
-#define VULKAN_TIMEOUT_NS UINT64_C(600000000000)
-
 // libvulkan, loaded at run time, and the functions of an instance.
 typedef struct vulkan_api {
     berth_dynlib *library;
@@ -132,7 +129,10 @@ typedef struct vulkan_device {
     const vulkan_facts *facts;  // these
     vulkan_functions vk;
     VkDevice handle;
-    bool is_callers;  // the application's: not destroyed
+    bool is_callers;     // the application's: not destroyed
+    int64_t timeout_ns;  // of waits, before the device is given up
+    // It did not answer in time: nothing more is handed to it, and what its work may use is not freed.
+    atomic_bool is_lost;
     VkPipelineCache cache;
     int cache_folder;     // an open folder, -1 = the cache is not kept
     uint64_t cache_hash;  // of what was read from it
@@ -237,8 +237,14 @@ BERTH_MUST_USE berth_status berth_vulkan__use_callers(const vulkan_driver *drive
                                                       uint32_t *out_ordinal);
 
 // queue.c
+// VK_NOT_READY where the device was given up.
 VkResult berth_vulkan__submit(const vulkan_device *device, vulkan_engine *engine,
                               const VkSubmitInfo *info);
+// Waits for a value that work of the engine's signals. When this returns, nothing of that work runs any more, or the
+// device is given up.
+BERTH_MUST_USE berth_status berth_vulkan__wait(vulkan_device *device, vulkan_engine *engine,
+                                               VkSemaphore semaphore, uint64_t value,
+                                               const char *what);
 BERTH_MUST_USE berth_status berth_vulkan__queue_open(berth_device *device, berth_queue_kind kind,
                                                      berth_queue **out_queue);
 void berth_vulkan__queue_destroy(berth_queue *queue);

@@ -8,6 +8,7 @@
 
 #include "devices/device.h"
 #include "devices/registry.h"
+#include "tests/leaks.h"
 
 static const char source[] =
     "extern \"C\" __global__ void twice(int *data) { data[threadIdx.x] *= 2; }\n"
@@ -165,6 +166,8 @@ Test(cuda_faults, a_device_that_is_lost, .timeout = 120) {
         const char *message = outcome("twice");
         cr_expect(strstr(message, "cuda device 0 (emulated GPU 0") && strstr(message, "(999)"),
                   "%s: \"%s\"", functions[i], message);
+        if (strcmp(functions[i], "cuLaunchKernel") == 0)
+            cr_expect(strstr(message, "step one: "), "%s: \"%s\"", functions[i], message);
         unsetenv("BERTH_EMULATION_FAIL");
         cr_expect_str_empty(outcome("twice"), "nothing stays of the loss");
     }
@@ -253,10 +256,16 @@ Test(cuda_faults, shared_memory_that_a_launch_gives, .timeout = 60) {
 
 Test(cuda_faults, a_stream_that_hangs, .timeout = 60) {
     if (!is_emulated()) cr_skip("the device is not the emulated one");
+    leave_leaks();  // what the device has stays
     setenv("BERTH_EMULATION_HANG", "1", 1);
     attributes = "timeout_ms=300";
     const char *message = outcome("twice");
+    cr_expect_eq(outcome_code, BERTH_DEADLINE_EXCEEDED, "%s", message);
+    cr_expect(strstr(message, "cuda device 0 (emulated GPU 0"), "%s", message);
     cr_expect(strstr(message, "no answer within 0.3 s"), "%s", message);
+    unsetenv("BERTH_EMULATION_HANG");
+    attributes = "timeout_ms=100000";
+    cr_expect_str_empty(outcome("twice"), "the process goes on");
 }
 
 Test(cuda_faults, attributes) {

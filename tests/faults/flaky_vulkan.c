@@ -1,10 +1,13 @@
 // A Vulkan loader with faults: the one of the system, of which BERTH_FLAKY_VULKAN says what fails.
 //
 //   vkQueueSubmit:2:-4   the second call of vkQueueSubmit gives result -4; number 0: every call
-//   hang                 what is submitted is never run; waits end after 0.2 s at most, with the answer of
-//                        the device, in place of minutes
+//   hang                 what is submitted is never run
+//
+// What is destroyed while work may use it ends the process: after a wait that failed, until the queue or the device was
+// waited for, and after one whose time was over while the device hung, for ever. To wait for one that hangs does so, too.
 //
 // Found in place of the system's by the folder that it lies in (LD_LIBRARY_PATH).
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +33,19 @@ static VkResult fault(const char *name) {
 static int hangs(void) {
     const char *wanted = getenv("BERTH_FLAKY_VULKAN");
     return wanted && strcmp(wanted, "hang") == 0;
+}
+
+static _Atomic(VkDevice) unfinished;  // a wait for its work failed
+static _Atomic(VkDevice) hung;        // a wait for its work has come to its time
+
+static void refuse(const char *name, const char *why) {
+    fprintf(stderr, "flaky_vulkan: %s %s\n", name, why);
+    abort();
+}
+
+static void check_unused(const char *name, VkDevice device) {
+    if (device == atomic_load(&hung)) refuse(name, "of a device that hangs");
+    if (device == atomic_load(&unfinished)) refuse(name, "while work may use it");
 }
 
 // FAULTY(name, parameters, arguments): a function that gives the result asked for, or does what it does.
@@ -86,6 +102,29 @@ static int hangs(void) {
 FAULTY_FUNCTIONS(FAULTY)
 #undef FAULTY
 
+// DESTROYED(name, type): a function that takes what work may use.
+#define DESTROYED_OBJECTS(DESTROYED)                                                               \
+    DESTROYED(vkFreeMemory, VkDeviceMemory)                                                        \
+    DESTROYED(vkDestroyBuffer, VkBuffer)                                                           \
+    DESTROYED(vkDestroyPipeline, VkPipeline)                                                       \
+    DESTROYED(vkDestroyPipelineLayout, VkPipelineLayout)                                           \
+    DESTROYED(vkDestroyCommandPool, VkCommandPool)                                                 \
+    DESTROYED(vkDestroyQueryPool, VkQueryPool)                                                     \
+    DESTROYED(vkDestroySemaphore, VkSemaphore)
+
+#define DESTROYED(name, type)                                                                      \
+    static PFN_##name real_##name;                                                                 \
+    static VKAPI_ATTR void VKAPI_CALL faulty_##name(VkDevice device, type object, ALLOCATOR) {     \
+        check_unused(#name, device);                                                               \
+        real_##name(device, object, allocator);                                                    \
+    }
+DESTROYED_OBJECTS(DESTROYED)
+#undef DESTROYED
+
+static PFN_vkDestroyDevice real_vkDestroyDevice;
+static PFN_vkDestroyInstance real_vkDestroyInstance;
+static PFN_vkDeviceWaitIdle real_vkDeviceWaitIdle;
+static PFN_vkQueueWaitIdle real_vkQueueWaitIdle;
 static PFN_vkQueueSubmit real_vkQueueSubmit;
 static PFN_vkWaitSemaphores real_vkWaitSemaphores;
 static PFN_vkGetDeviceProcAddr real_vkGetDeviceProcAddr;
@@ -102,9 +141,36 @@ static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkWaitSemaphores(VkDevice device,
                                                               const VkSemaphoreWaitInfo *info,
                                                               uint64_t timeout) {
     VkResult result = fault("vkWaitSemaphores");
-    if (result != VK_SUCCESS) return result;
-    if (hangs() && timeout > 200000000) timeout = 200000000;
-    return real_vkWaitSemaphores(device, info, timeout);
+    if (result != VK_SUCCESS) {
+        atomic_store(&unfinished, device);
+        return result;
+    }
+    result = real_vkWaitSemaphores(device, info, timeout);
+    if (hangs() && result == VK_TIMEOUT) atomic_store(&hung, device);
+    return result;
+}
+
+static VKAPI_ATTR void VKAPI_CALL faulty_vkDestroyDevice(VkDevice device, ALLOCATOR) {
+    check_unused("vkDestroyDevice", device);
+    real_vkDestroyDevice(device, allocator);
+}
+
+// Its devices are to be gone: one that hung is one of the last that was opened.
+static VKAPI_ATTR void VKAPI_CALL faulty_vkDestroyInstance(VkInstance instance, ALLOCATOR) {
+    if (hangs() && atomic_load(&hung)) refuse("vkDestroyInstance", "with a device that hangs");
+    real_vkDestroyInstance(instance, allocator);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkDeviceWaitIdle(VkDevice device) {
+    if (device == atomic_load(&hung)) refuse("vkDeviceWaitIdle", "waits for ever");
+    if (device == atomic_load(&unfinished)) atomic_store(&unfinished, NULL);
+    return real_vkDeviceWaitIdle(device);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkQueueWaitIdle(VkQueue queue) {
+    if (hangs()) refuse("vkQueueWaitIdle", "waits for ever");
+    atomic_store(&unfinished, NULL);
+    return real_vkQueueWaitIdle(queue);
 }
 
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL faulty_vkGetDeviceProcAddr(VkDevice device,
@@ -117,10 +183,17 @@ static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction real) {
         real_##known = (PFN_##known)real;                                                          \
         return (PFN_vkVoidFunction)faulty_##known;                                                 \
     }
+#define DESTROYED(known, type) FAULTY(known, , )
     FAULTY_FUNCTIONS(FAULTY)
+    DESTROYED_OBJECTS(DESTROYED)
+    FAULTY(vkDestroyDevice, , )
+    FAULTY(vkDestroyInstance, , )
+    FAULTY(vkDeviceWaitIdle, , )
+    FAULTY(vkQueueWaitIdle, , )
     FAULTY(vkQueueSubmit, , )
     FAULTY(vkWaitSemaphores, , )
     FAULTY(vkGetDeviceProcAddr, , )
+#undef DESTROYED
 #undef FAULTY
     return real;
 }

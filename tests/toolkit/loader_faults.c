@@ -11,7 +11,9 @@
 
 faulty_work faulty_build(const char *target_text) {
     static const char text[] = "module \"m\"\ngraph @main(%x: f32[5,333]) {\n"
-                               "  %y = softmax(%x)\n  return %y\n}\n";
+                               "  %y = softmax(%x) #1\n  %z = softmax(%y) #2\n  return %z\n}\n"
+                               "locations {\n  #1 = \"m\" node \"rows\" op \"Softmax\"\n"
+                               "  #2 = \"m\" node \"again\" op \"Softmax\"\n}\n";
     faulty_work w = {.arena = NULL};
     berth_multi_target *target = NULL;
     berth_module *module = NULL;

@@ -1,4 +1,4 @@
-// A program run through a loader with faults (tests/faults/flaky_vulkan.c, flaky_libopencl.c).
+// A program run through a loader with faults (tests/faults/flaky_vulkan.c, flaky_libopencl.c), or on the emulated libcuda.
 #ifndef BERTH_TESTS_TOOLKIT_LOADER_FAULTS_H_
 #define BERTH_TESTS_TOOLKIT_LOADER_FAULTS_H_
 
@@ -9,7 +9,7 @@ typedef struct faulty_work {
     const berth_program *program;
 } faulty_work;
 
-// A softmax for that target, as text.
+// Two softmaxes in a row, the nodes "rows" and "again", for that target, as text.
 faulty_work faulty_build(const char *target_text);
 
 // What two runs say, with a fault in `variable` from the start on; "" where all went well, until the next call. The

@@ -28,7 +28,8 @@ static const char *outcome(const faulty_work *w, const char *fault, berth_code *
     return faulty_outcome(w, "BERTH_FLAKY_LIBOPENCL", fault, &options, out_code);
 }
 
-// Out of resources, by every function that may fail so: an error that names the device, and nothing stays of it.
+// Out of resources, or out of memory for a buffer, by every function that may fail so: an error that names the device, and
+// nothing stays of it.
 Test(opencl_faults, every_function, .timeout = 120) {
     static const char *const functions[] = {"clCreateContext",
                                             "clCreateCommandQueue",
@@ -46,13 +47,16 @@ Test(opencl_faults, every_function, .timeout = 120) {
     faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
     cr_expect_str_empty(outcome(&w, "none", &code));
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
+    for (size_t i = 0; i < 2 * sizeof(functions) / sizeof(functions[0]); ++i) {
         char fault[96];
-        snprintf(fault, sizeof(fault), "%s:0:-5", functions[i]);
+        const char *said = i % 2 ? "CL_MEM_OBJECT_ALLOCATION_FAILURE" : "CL_OUT_OF_RESOURCES";
+        snprintf(fault, sizeof(fault), "%s:0:%d", functions[i / 2], i % 2 ? -4 : -5);
         const char *message = outcome(&w, fault, &code);
         cr_expect_eq(code, BERTH_OUT_OF_MEMORY, "%s: \"%s\"", fault, message);
-        cr_expect(strstr(message, "CL_OUT_OF_RESOURCES"), "%s: \"%s\"", fault, message);
+        cr_expect(strstr(message, said), "%s: \"%s\"", fault, message);
         cr_expect(strstr(message, "opencl device 0 ("), "%s: \"%s\"", fault, message);
+        if (strstr(fault, "clEnqueue"))  // memory of buffers is often found when they are used
+            cr_expect(strstr(message, "steps \"x"), "%s: \"%s\"", fault, message);
     }
     cr_expect_str_empty(outcome(&w, "none", &code), "nothing stays of the faults");
     berth_arena_destroy(w.arena);
@@ -87,9 +91,13 @@ Test(opencl_faults, a_kernel_that_does_not_build, .timeout = 60) {
     const char *message = outcome(&w, "clBuildProgram:0:-11", &code);
     cr_expect_eq(code, BERTH_INVALID_ARGUMENT, "%s", message);
     cr_expect(strstr(message, "OpenCL kernels do not build on"), "%s", message);
+    cr_expect(strstr(message, "\"rows\""), "%s", message);
     message = outcome(&w, "clBuildProgram:0:-3", &code);
     cr_expect_eq(code, BERTH_UNAVAILABLE, "%s", message);
     cr_expect(strstr(message, "CL_COMPILER_NOT_AVAILABLE"), "%s", message);
+    cr_expect(strstr(message, "\"rows\""), "%s", message);
+    message = outcome(&w, "clCreateKernel:0:-46", &code);
+    cr_expect(strstr(message, "code of \"rows\""), "%s", message);
     berth_arena_destroy(w.arena);
 }
 

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "devices/device.h"
+#include "devices/registry.h"
 #include "tests/check.h"
+#include "tests/leaks.h"
 #include "tests/toolkit/loader_faults.h"
 
 static bool is_flaky(void) {
@@ -18,7 +22,11 @@ static faulty_work build(void) {
 }
 
 static const char *outcome(const faulty_work *w, const char *fault, berth_code *out_code) {
-    return faulty_outcome(w, "BERTH_FLAKY_VULKAN", fault, NULL, out_code);
+    // Without a fault that hangs, a busy machine has all the time it wants.
+    const char *attributes = strcmp(fault, "hang") == 0 ? "timeout_ms=300" : NULL;
+    berth_session_binding binding = {.name = "vulkan:0", .attributes = attributes};
+    berth_session_options options = {.bindings = &binding, .binding_count = 1};
+    return faulty_outcome(w, "BERTH_FLAKY_VULKAN", fault, &options, out_code);
 }
 
 static const char *const functions[] = {
@@ -67,27 +75,147 @@ Test(vulkan_faults, no_device, .timeout = 60) {
     berth_arena_destroy(w.arena);
 }
 
-// A second run fails after a first that went well, and names the step.
+// A device that is lost or has no memory left when a step is handed over or waited for: the step is named.
 Test(vulkan_faults, lost_in_a_step, .timeout = 60) {
     if (!is_flaky()) cr_skip("the loader is the system's");
     faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
-    static const char *const faults[] = {"vkWaitSemaphores:0:-4", "vkQueueSubmit:0:-4"};
-    for (int i = 0; i < 2; ++i) {
+    static const char *const faults[] = {"vkWaitSemaphores:0:-4", "vkQueueSubmit:0:-4",
+                                         "vkWaitSemaphores:0:-2", "vkQueueSubmit:0:-2"};
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); ++i) {
         const char *message = outcome(&w, faults[i], &code);
         cr_expect(strstr(message, "steps \"x"), "%s: \"%s\"", faults[i], message);
+        cr_expect(strstr(message, "vulkan device 0 ("), "%s: \"%s\"", faults[i], message);
+        cr_expect_str_empty(outcome(&w, "none", &code), "the process goes on");
     }
     berth_arena_destroy(w.arena);
 }
 
-Test(vulkan_faults, a_queue_that_hangs, .timeout = 60) {
+// What the device's compiler does not take (VK_ERROR_UNKNOWN, VK_ERROR_INVALID_SHADER_NV): the step whose code it is.
+Test(vulkan_faults, a_kernel_that_does_not_compile, .timeout = 60) {
     if (!is_flaky()) cr_skip("the loader is the system's");
+    static const char *const calls[] = {"vkCreateShaderModule", "vkCreateComputePipelines"};
+    static const int results[] = {-13, -1000012000};
     faulty_work w = build();
     berth_code code = BERTH_INTERNAL;
+    for (int i = 0; i < 4; ++i) {
+        char fault[96], said[32];
+        snprintf(fault, sizeof(fault), "%s:0:%d", calls[i / 2], results[i % 2]);
+        snprintf(said, sizeof(said), "Vulkan error %d", results[i % 2]);
+        const char *message = outcome(&w, fault, &code);
+        cr_expect_eq(code, BERTH_UNAVAILABLE, "%s: \"%s\"", fault, message);
+        cr_expect(strstr(message, said), "%s: \"%s\"", fault, message);
+        cr_expect(strstr(message, "code of \"rows\""), "%s: \"%s\"", fault, message);
+        cr_expect(strstr(message, "vulkan device 0 ("), "%s: \"%s\"", fault, message);
+        cr_expect_str_empty(outcome(&w, "none", &code), "the process goes on");
+    }
+    berth_arena_destroy(w.arena);
+}
+
+// The device is given up: the loader ends the process where anything is freed that it may use, or where it is waited
+// for once more.
+Test(vulkan_faults, a_queue_that_hangs, .timeout = 60) {
+    if (!is_flaky()) cr_skip("the loader is the system's");
+    leave_leaks();  // what the device has stays
+    faulty_work w = build();
+    berth_code code = BERTH_INTERNAL;
+    int64_t before_ns = berth_clock_ns();
     const char *message = outcome(&w, "hang", &code);
+    double seconds = (double)(berth_clock_ns() - before_ns) * 1e-9;
     cr_expect_eq(code, BERTH_DEADLINE_EXCEEDED, "%s", message);
-    cr_expect(strstr(message, "has not answered in time"), "%s", message);
+    cr_expect(strstr(message, "vulkan device 0 ("), "%s", message);
+    cr_expect(strstr(message, "no answer within 0.3 s"), "%s", message);
     cr_expect(strstr(message, "steps \"x"), "%s", message);
+    cr_expect_geq(seconds, 0.3);
     cr_expect_str_empty(outcome(&w, "none", &code), "the process goes on");
     berth_arena_destroy(w.arena);
+}
+
+typedef struct opened {
+    berth_driver *driver;
+    berth_device *device;
+    berth_queue *queue;
+    berth_buffer *buffer;
+} opened;
+
+// Memory that is not the host's, which is mapped by copies.
+static opened open_apart(void) {
+    opened o = {.driver = NULL};
+    berth_device_options options = {.own_memory = true, .attributes = "timeout_ms=300"};
+    assert_ok(berth_driver_open("vulkan", berth_allocator_system(), &o.driver));
+    assert_ok(berth_device_open(o.driver, 0, &options, &o.device));
+    assert_ok(berth_queue_open(o.device, BERTH_QUEUE_COMPUTE, &o.queue));
+    assert_ok(berth_buffer_allocate(o.device, 0, 64, &o.buffer));
+    return o;
+}
+
+static void close_apart(opened *o) {
+    berth_buffer_free(o->buffer);
+    berth_queue_destroy(o->queue);
+    berth_device_close(o->device);
+    berth_driver_close(o->driver);
+}
+
+static void expect_failure(berth_status status, berth_code code, const char *text) {
+    cr_expect_eq(berth_status_code(status), code);
+    cr_expect(status && strstr(berth_status_message(status), text), "%s",
+              status ? berth_status_message(status) : "");
+    berth_status_free(status);
+}
+
+// A map whose copy is handed over and not seen to end: what the copy uses goes when it has ended, the loader looks.
+Test(vulkan_faults, a_map_that_fails, .timeout = 60) {
+    if (!is_flaky()) cr_skip("the loader is the system's");
+    opened o = open_apart();
+    void *data = NULL;
+    setenv("BERTH_FLAKY_VULKAN", "vkWaitSemaphores:0:-1", 1);
+    expect_failure(berth_buffer_map(o.buffer, 0, 64, false, &data), BERTH_OUT_OF_MEMORY,
+                   "map: Vulkan says VK_ERROR_OUT_OF_HOST_MEMORY");
+    setenv("BERTH_FLAKY_VULKAN", "none", 1);
+    assert_ok(berth_buffer_map(o.buffer, 0, 64, false, &data));
+    setenv("BERTH_FLAKY_VULKAN", "vkWaitSemaphores:0:-4", 1);
+    expect_failure(berth_buffer_unmap(o.buffer, data), BERTH_UNAVAILABLE,
+                   "map: Vulkan says VK_ERROR_DEVICE_LOST");
+    close_apart(&o);
+}
+
+// A device that was given up takes nothing more and answers at once; another that is opened works.
+Test(vulkan_faults, after_a_hang, .timeout = 60) {
+    if (!is_flaky()) cr_skip("the loader is the system's");
+    leave_leaks();  // what the device has stays
+    opened o = open_apart();
+    void *data = NULL;
+    berth_command fill = {.kind = BERTH_COMMAND_FILL};
+    fill.fill.buffer = o.buffer;
+    fill.fill.size_bytes = 64;
+    fill.fill.pattern_bytes = 4;
+    setenv("BERTH_FLAKY_VULKAN", "hang", 1);
+    expect_failure(berth_buffer_map(o.buffer, 0, 64, false, &data), BERTH_DEADLINE_EXCEEDED,
+                   "): map: no answer within 0.3 s");
+    expect_failure(berth_buffer_map(o.buffer, 0, 64, false, &data), BERTH_UNAVAILABLE,
+                   "): map: the device has not answered in time before");
+    expect_failure(berth_queue_run(o.queue, &fill, 1), BERTH_UNAVAILABLE,
+                   "): submit: the device has not answered in time before");
+    close_apart(&o);
+    setenv("BERTH_FLAKY_VULKAN", "none", 1);
+    o = open_apart();
+    fill.fill.buffer = o.buffer;
+    assert_ok(berth_queue_run(o.queue, &fill, 1));
+    assert_ok(berth_buffer_map(o.buffer, 0, 64, false, &data));
+    assert_ok(berth_buffer_unmap(o.buffer, data));
+    close_apart(&o);
+}
+
+Test(vulkan_faults, attributes) {
+    berth_driver *driver = NULL;
+    berth_device *device = NULL;
+    if (!is_flaky()) cr_skip("the loader is the system's");
+    assert_ok(berth_driver_open("vulkan", berth_allocator_system(), &driver));
+    static const char *const wrong[] = {"speed=11", "timeout_ms=0", "timeout_ms=5x", "timeout_ms="};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
+        berth_device_options options = {.attributes = wrong[i]};
+        expect_failure(berth_device_open(driver, 0, &options, &device), BERTH_INVALID_ARGUMENT,
+                       "timeout_ms=1 to");
+    }
+    berth_driver_close(driver);
 }

@@ -2,7 +2,8 @@
 // what nvrtc.c beside it compiles. Strict where a real driver is: no context, no call; streams run on
 // threads of their own, so that nobody gets away without waiting; a failed launch stays.
 //
-// BERTH_EMULATION_FAIL makes functions fail (fault.h); BERTH_EMULATION_HANG=1 makes streams stop before their first kernel, BERTH_EMULATION_DEVICES=N.
+// BERTH_EMULATION_FAIL makes functions fail (fault.h); BERTH_EMULATION_HANG=1 makes streams stop before their first kernel, BERTH_EMULATION_LOST=N
+// makes every call for device N fail, as of one that is gone. BERTH_EMULATION_DEVICES=N.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,9 +24,16 @@ atomic_uint emulated_broken;  // what a launch failed with, from then on
 atomic_bool emulated_started;
 static atomic_int pending;  // jobs in streams
 
-// As a driver does before memory or code goes away: work that uses it may still run.
+// As a driver does before memory or code goes away: work that uses it may still run. For a stream that hangs it would
+// wait for ever: the process is ended, so that the test fails at once.
 void emulated_wait_for_streams(void) {
-    while (atomic_load(&pending) > 0 && !getenv("BERTH_EMULATION_HANG")) usleep(50);
+    for (int round = 0; atomic_load(&pending) > 0; ++round) {
+        if (getenv("BERTH_EMULATION_HANG") && round > most_hanging_rounds) {
+            fprintf(stderr, "emulated libcuda: waits for ever for a stream that hangs\n");
+            abort();
+        }
+        usleep(50);
+    }
 }
 
 // ---- devices ----
@@ -119,6 +127,7 @@ cuda_result cuDevicePrimaryCtxRetain(cuda_context *context, cuda_device_id devic
 
 cuda_result cuDevicePrimaryCtxRelease_v2(cuda_device_id device) {
     BEGIN();
+    emulated_wait_for_streams();
     return atomic_fetch_sub(&contexts[device].references, 1) > 0 ? CUDA_OK
                                                                  : BERTH_CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -141,6 +150,15 @@ cuda_result cuCtxGetDevice(cuda_device_id *device) {
     BEGIN_IN_CONTEXT();
     *device = stack[emulated_stack_depth - 1]->device;
     return CUDA_OK;
+}
+
+static bool is_lost(cuda_context context) {
+    const char *lost = getenv("BERTH_EMULATION_LOST");
+    return lost && atoi(lost) == context->device;
+}
+
+cuda_result emulated_loss(void) {
+    return is_lost(stack[emulated_stack_depth - 1]) ? 999 : CUDA_OK;
 }
 
 // ---- peers ----
@@ -215,7 +233,8 @@ static void fill(const job *j) {
     }
 }
 
-static void run_job(job *j) {
+// False: the stream hangs. When that is over nothing of it runs any more, as after a reset.
+static bool run_job(job *j) {
     bool lost = atomic_load(&emulated_broken) != 0;
     switch (j->kind) {
     case JOB_COPY:
@@ -225,7 +244,10 @@ static void run_job(job *j) {
         if (!lost) fill(j);
         break;
     case JOB_LAUNCH:
-        while (getenv("BERTH_EMULATION_HANG")) usleep(1000);
+        if (getenv("BERTH_EMULATION_HANG")) {
+            while (getenv("BERTH_EMULATION_HANG")) usleep(1000);
+            return false;
+        }
         if (!lost && !emulated_run(&j->launch))
             atomic_store(&emulated_broken, BERTH_CUDA_ERROR_LAUNCH_FAILED);
         break;
@@ -243,6 +265,7 @@ static void run_job(job *j) {
         pthread_mutex_unlock(&j->event->lock);
         break;
     }
+    return true;
 }
 
 static void *stream_main(void *user) {
@@ -256,7 +279,7 @@ static void *stream_main(void *user) {
         stream->first = j->next;
         if (!stream->first) stream->last = &stream->first;
         pthread_mutex_unlock(&stream->lock);
-        run_job(j);
+        if (!stream->has_hung) stream->has_hung = !run_job(j);
         free(j);
         atomic_fetch_sub(&pending, 1);
         pthread_mutex_lock(&stream->lock);
@@ -327,9 +350,9 @@ static void free_jobs(job *j) {
 }
 
 cuda_result cuGraphDestroy(cuda_graph graph) {
-    BEGIN();
     free_jobs(graph->first);
     free(graph);
+    BEGIN();
     return CUDA_OK;
 }
 
@@ -353,25 +376,20 @@ cuda_result cuGraphLaunch(cuda_graph_exec graph, cuda_stream stream) {
 }
 
 cuda_result cuGraphExecDestroy(cuda_graph_exec graph) {
-    BEGIN();
     free_jobs(graph->first);
     free(graph);
+    BEGIN();
     return CUDA_OK;
 }
 
-// Work that is left is done before the stream goes; one that hangs is left behind.
+// Work that is left is done before the stream goes.
 cuda_result cuStreamDestroy_v2(cuda_stream stream) {
-    static cuda_stream left;
     BEGIN();
+    emulated_wait_for_streams();
     pthread_mutex_lock(&stream->lock);
     stream->stopping = true;
     pthread_cond_signal(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
-    if (getenv("BERTH_EMULATION_HANG")) {
-        stream->left = left;
-        left = stream;
-        return CUDA_OK;
-    }
     pthread_join(stream->thread, NULL);
     pthread_mutex_destroy(&stream->lock);
     pthread_cond_destroy(&stream->changed);
@@ -425,6 +443,7 @@ cuda_result cuMemcpyPeerAsync(cuda_address destination, cuda_context to, cuda_ad
     BEGIN_IN_CONTEXT();
     cuda_context current = stack[emulated_stack_depth - 1];
     cuda_context other = to == current ? from : to;
+    if (is_lost(other)) return 999;
     if ((to != current && from != current) || to == from ||
         !(atomic_load(&current->peers) >> other->device & 1))
         return BERTH_CUDA_ERROR_INVALID_CONTEXT;

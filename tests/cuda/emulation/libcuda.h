@@ -25,6 +25,7 @@ enum {
     most_shared_bytes = 227 << 10
 };  // of a block, as sm_90 has them
 enum { most_devices = 8, most_parameters = 256, most_calls = 64 };
+enum { most_hanging_rounds = 20000 };  // of 50 us, until a stream is said to hang
 
 struct CUctx_st {
     int device;
@@ -77,8 +78,8 @@ struct CUstream_st {
     pthread_cond_t changed;
     job *first, **last;
     bool stopping;
+    bool has_hung;             // what was in it is dropped
     struct CUctx_st *context;  // that it was made in
-    struct CUstream_st *left;  // the next of those that hang
 };
 
 // libcuda.c
@@ -86,6 +87,8 @@ extern _Thread_local int emulated_stack_depth;
 extern atomic_uint emulated_broken;  // what a launch failed with, from then on
 extern atomic_bool emulated_started;
 void emulated_wait_for_streams(void);
+// What calls fail with while the current context is of the device BERTH_EMULATION_LOST.
+cuda_result emulated_loss(void);
 cuda_result emulated_push(cuda_stream stream, job wanted);
 
 #define BEGIN()                                                                                    \
@@ -98,6 +101,7 @@ cuda_result emulated_push(cuda_stream stream, job wanted);
     do {                                                                                           \
         BEGIN();                                                                                   \
         if (emulated_stack_depth == 0) return BERTH_CUDA_ERROR_INVALID_CONTEXT;                    \
+        if (emulated_loss() != CUDA_OK) return emulated_loss();                                    \
         if (atomic_load(&emulated_broken)) return atomic_load(&emulated_broken);                   \
     } while (0)
 
