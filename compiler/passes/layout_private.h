@@ -96,7 +96,8 @@ bool berth_layout__elementwise(berth_layout_pass *p, berth_op_id id);
 bool berth_layout__concat(berth_layout_pass *p, berth_op_id id);
 
 // layout_units.c
-// Whether the operation's device has matrix units whose convolutions take blocks of channels (cuda from sm_80 on).
+// Whether the operation's device has matrix units whose convolutions take blocks of channels (cuda from sm_80 on; Vulkan
+// devices with cooperative matrices).
 bool berth_layout__has_units(const berth_layout_pass *p, berth_op_id id);
 // Gives an operation there its form in blocks, where it has one (*out_done).
 BERTH_MUST_USE berth_status berth_layout__on_units(berth_layout_pass *p, berth_op_id id,
