@@ -339,6 +339,8 @@ static berth_status record_reserve(berth_queue *base, void *user, uint32_t comma
     vulkan_queue *queue = (vulkan_queue *)base;
     vulkan_device *device = device_of(base);
     vulkan_record *record = user;
+    if (atomic_load(&device->is_lost))  // its queries may still be in use
+        return berth_devices__given_up(&device->base, "submit");
     BERTH_TRY(berth_vulkan__make_commands(device, queue->engine->family, record));
     bool timed = device->base.options.profile &&
                  device->facts->families[queue->engine->family].timestampValidBits > 0;

@@ -1,7 +1,9 @@
 // A Vulkan loader with faults: the one of the system, of which BERTH_FLAKY_VULKAN says what fails.
 //
 //   vkQueueSubmit:2:-4   the second call of vkQueueSubmit gives result -4; number 0: every call
-//   hang                 what is submitted is never run
+//   vkQueueSubmit:0:-4@2 of the second device that is opened alone; so for vkWaitSemaphores
+//   hang, hang@2         what is submitted is never run
+//   old:2                the second device that is looked at, and those after it, have Vulkan 1.1
 //
 // What is destroyed while work may use it ends the process: after a wait that failed, until the queue or the device was
 // waited for, and after one whose time was over while the device hung, for ever. To wait for one that hangs does so, too.
@@ -16,23 +18,51 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan.h>
 
-static VkResult fault(const char *name) {
+// Devices that are open, from 1 on, and their queues. Both are opened by one thread at a time.
+enum { most_handles = 256 };
+static struct {
+    const void *handle;
+    int device;
+} numbers[most_handles];
+static int number_count, open_count;
+
+static int number_of(const void *handle) {
+    for (int i = number_count; i-- > 0;)
+        if (numbers[i].handle == handle) return numbers[i].device;
+    return 0;
+}
+
+static void add_number(const void *handle, int device) {
+    if (number_count == most_handles) abort();
+    numbers[number_count].handle = handle;
+    numbers[number_count++].device = device;
+}
+
+// `handle`: a device or a queue; NULL = of none.
+static VkResult fault_of(const char *name, const void *handle) {
     static const char *of;
     static int calls;
     const char *wanted = getenv("BERTH_FLAKY_VULKAN");
     char function[64];
-    int number = 0, result = 0;
+    int number = 0, result = 0, device = 0;
     if (of != wanted) calls = 0;
     of = wanted;
-    if (!wanted || sscanf(wanted, "%63[^:]:%d:%d", function, &number, &result) != 3 ||
-        strcmp(function, name) != 0)
+    if (!wanted || sscanf(wanted, "%63[^:]:%d:%d@%d", function, &number, &result, &device) < 3 ||
+        strcmp(function, name) != 0 || (device && device != number_of(handle)))
         return VK_SUCCESS;
     return ++calls == number || number == 0 ? (VkResult)result : VK_SUCCESS;
 }
 
-static int hangs(void) {
+static VkResult fault(const char *name) {
+    return fault_of(name, NULL);
+}
+
+// `handle`: a device or a queue; NULL = whether any hangs.
+static int hangs(const void *handle) {
     const char *wanted = getenv("BERTH_FLAKY_VULKAN");
-    return wanted && strcmp(wanted, "hang") == 0;
+    int device = 0;
+    if (!wanted || strncmp(wanted, "hang", 4) != 0) return 0;
+    return sscanf(wanted, "hang@%d", &device) != 1 || !handle || device == number_of(handle);
 }
 
 static _Atomic(VkDevice) unfinished;  // a wait for its work failed
@@ -55,9 +85,6 @@ static void check_unused(const char *name, VkDevice device) {
            (i, allocator, o))                                                                      \
     FAULTY(vkEnumeratePhysicalDevices, (VkInstance d, uint32_t * n, VkPhysicalDevice * o),         \
            (d, n, o))                                                                              \
-    FAULTY(vkCreateDevice,                                                                         \
-           (VkPhysicalDevice d, const VkDeviceCreateInfo *i, ALLOCATOR, VkDevice *o),              \
-           (d, i, allocator, o))                                                                   \
     FAULTY(vkAllocateMemory,                                                                       \
            (VkDevice d, const VkMemoryAllocateInfo *i, ALLOCATOR, VkDeviceMemory *o),              \
            (d, i, allocator, o))                                                                   \
@@ -121,6 +148,9 @@ FAULTY_FUNCTIONS(FAULTY)
 DESTROYED_OBJECTS(DESTROYED)
 #undef DESTROYED
 
+static PFN_vkCreateDevice real_vkCreateDevice;
+static PFN_vkGetDeviceQueue real_vkGetDeviceQueue;
+static PFN_vkGetPhysicalDeviceProperties2 real_vkGetPhysicalDeviceProperties2;
 static PFN_vkDestroyDevice real_vkDestroyDevice;
 static PFN_vkDestroyInstance real_vkDestroyInstance;
 static PFN_vkDeviceWaitIdle real_vkDeviceWaitIdle;
@@ -129,35 +159,65 @@ static PFN_vkQueueSubmit real_vkQueueSubmit;
 static PFN_vkWaitSemaphores real_vkWaitSemaphores;
 static PFN_vkGetDeviceProcAddr real_vkGetDeviceProcAddr;
 
+static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkCreateDevice(VkPhysicalDevice physical,
+                                                            const VkDeviceCreateInfo *info,
+                                                            ALLOCATOR, VkDevice *out_device) {
+    VkResult result = fault("vkCreateDevice");
+    if (result == VK_SUCCESS) result = real_vkCreateDevice(physical, info, allocator, out_device);
+    if (result == VK_SUCCESS) add_number(*out_device, ++open_count);
+    return result;
+}
+
+static VKAPI_ATTR void VKAPI_CALL faulty_vkGetDeviceQueue(VkDevice device, uint32_t family,
+                                                          uint32_t index, VkQueue *out_queue) {
+    real_vkGetDeviceQueue(device, family, index, out_queue);
+    add_number(*out_queue, number_of(device));
+}
+
+// Of each device it is asked several times in a row.
+static VKAPI_ATTR void VKAPI_CALL
+faulty_vkGetPhysicalDeviceProperties2(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *out) {
+    static VkPhysicalDevice last;
+    static int count;
+    const char *wanted = getenv("BERTH_FLAKY_VULKAN");
+    int first = 0;
+    real_vkGetPhysicalDeviceProperties2(physical, out);
+    if (!wanted || sscanf(wanted, "old:%d", &first) != 1) return;
+    if (physical != last) ++count;
+    last = physical;
+    if (count >= first) out->properties.apiVersion = VK_API_VERSION_1_1;
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkQueueSubmit(VkQueue queue, uint32_t count,
                                                            const VkSubmitInfo *infos,
                                                            VkFence fence) {
-    VkResult result = fault("vkQueueSubmit");
-    if (result != VK_SUCCESS || hangs()) return result;
+    VkResult result = fault_of("vkQueueSubmit", queue);
+    if (result != VK_SUCCESS || hangs(queue)) return result;
     return real_vkQueueSubmit(queue, count, infos, fence);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkWaitSemaphores(VkDevice device,
                                                               const VkSemaphoreWaitInfo *info,
                                                               uint64_t timeout) {
-    VkResult result = fault("vkWaitSemaphores");
+    VkResult result = fault_of("vkWaitSemaphores", device);
     if (result != VK_SUCCESS) {
         atomic_store(&unfinished, device);
         return result;
     }
     result = real_vkWaitSemaphores(device, info, timeout);
-    if (hangs() && result == VK_TIMEOUT) atomic_store(&hung, device);
+    if (hangs(device) && result == VK_TIMEOUT) atomic_store(&hung, device);
     return result;
 }
 
 static VKAPI_ATTR void VKAPI_CALL faulty_vkDestroyDevice(VkDevice device, ALLOCATOR) {
     check_unused("vkDestroyDevice", device);
+    open_count--;
     real_vkDestroyDevice(device, allocator);
 }
 
 // Its devices are to be gone: one that hung is one of the last that was opened.
 static VKAPI_ATTR void VKAPI_CALL faulty_vkDestroyInstance(VkInstance instance, ALLOCATOR) {
-    if (hangs() && atomic_load(&hung)) refuse("vkDestroyInstance", "with a device that hangs");
+    if (hangs(NULL) && atomic_load(&hung)) refuse("vkDestroyInstance", "with a device that hangs");
     real_vkDestroyInstance(instance, allocator);
 }
 
@@ -168,7 +228,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkDeviceWaitIdle(VkDevice device) {
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkQueueWaitIdle(VkQueue queue) {
-    if (hangs()) refuse("vkQueueWaitIdle", "waits for ever");
+    if (hangs(queue)) refuse("vkQueueWaitIdle", "waits for ever");
     atomic_store(&unfinished, NULL);
     return real_vkQueueWaitIdle(queue);
 }
@@ -186,6 +246,9 @@ static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction real) {
 #define DESTROYED(known, type) FAULTY(known, , )
     FAULTY_FUNCTIONS(FAULTY)
     DESTROYED_OBJECTS(DESTROYED)
+    FAULTY(vkCreateDevice, , )
+    FAULTY(vkGetDeviceQueue, , )
+    FAULTY(vkGetPhysicalDeviceProperties2, , )
     FAULTY(vkDestroyDevice, , )
     FAULTY(vkDestroyInstance, , )
     FAULTY(vkDeviceWaitIdle, , )

@@ -131,6 +131,30 @@ Test(vulkan_faults, a_queue_that_hangs, .timeout = 60) {
     berth_arena_destroy(w.arena);
 }
 
+// Devices that are too old for Berth are named, with the reason, whether others serve or not.
+Test(vulkan_faults, devices_that_are_left_out, .timeout = 60) {
+    if (!is_flaky()) cr_skip("the loader is the system's");
+    berth_driver *driver = NULL;
+    setenv("VK_ICD_FILENAMES", VULKAN_PAIR, 1);
+    assert_ok(berth_driver_open("vulkan", berth_allocator_system(), &driver));
+    cr_assert_eq(berth_driver_device_count(driver), 2);
+    cr_expect_str_empty(driver->lacking);
+    berth_driver_close(driver);
+    setenv("BERTH_FLAKY_VULKAN", "old:2", 1);
+    assert_ok(berth_driver_open("vulkan", berth_allocator_system(), &driver));
+    cr_expect_eq(berth_driver_device_count(driver), 1);
+    const char *reason = strstr(driver->lacking, " is here, but it has no Vulkan 1.2");
+    cr_expect(reason && strncmp(driver->lacking, "llvmpipe", 8) == 0, "%s", driver->lacking);
+    berth_driver_close(driver);
+    setenv("BERTH_FLAKY_VULKAN", "old:1", 1);
+    berth_status status = berth_driver_open("vulkan", berth_allocator_system(), &driver);
+    cr_expect_eq(berth_status_code(status), BERTH_UNAVAILABLE);
+    reason = strstr(berth_status_message(status), " is here, but it has no Vulkan 1.2");
+    cr_expect(reason && strstr(reason + 1, " is here, but it has no Vulkan 1.2"), "both: %s",
+              berth_status_message(status));
+    berth_status_free(status);
+}
+
 typedef struct opened {
     berth_driver *driver;
     berth_device *device;
@@ -141,7 +165,8 @@ typedef struct opened {
 // Memory that is not the host's, which is mapped by copies.
 static opened open_apart(void) {
     opened o = {.driver = NULL};
-    berth_device_options options = {.own_memory = true, .attributes = "timeout_ms=300"};
+    berth_device_options options = {
+        .own_memory = true, .profile = true, .attributes = "timeout_ms=300"};
     assert_ok(berth_driver_open("vulkan", berth_allocator_system(), &o.driver));
     assert_ok(berth_device_open(o.driver, 0, &options, &o.device));
     assert_ok(berth_queue_open(o.device, BERTH_QUEUE_COMPUTE, &o.queue));
@@ -197,6 +222,17 @@ Test(vulkan_faults, after_a_hang, .timeout = 60) {
     expect_failure(berth_queue_run(o.queue, &fill, 1), BERTH_UNAVAILABLE,
                    "): submit: the device has not answered in time before");
     close_apart(&o);
+    o = open_apart();  // one whose commands with their queries hang, and more that would want more of these
+    berth_command more[40];
+    for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); ++i) {
+        more[i] = fill;
+        more[i].fill.buffer = o.buffer;
+    }
+    expect_failure(berth_queue_run(o.queue, more, 1), BERTH_DEADLINE_EXCEEDED,
+                   "no answer within 0.3 s");
+    expect_failure(berth_queue_run(o.queue, more, sizeof(more) / sizeof(more[0])),
+                   BERTH_UNAVAILABLE, "): submit: the device has not answered in time before");
+    close_apart(&o);
     setenv("BERTH_FLAKY_VULKAN", "none", 1);
     o = open_apart();
     fill.fill.buffer = o.buffer;
@@ -204,6 +240,136 @@ Test(vulkan_faults, after_a_hang, .timeout = 60) {
     assert_ok(berth_buffer_map(o.buffer, 0, 64, false, &data));
     assert_ok(berth_buffer_unmap(o.buffer, data));
     close_apart(&o);
+}
+
+// ---- two devices ----
+
+// Two that hand bytes to each other through the host's memory, neither of whose own the host sees.
+enum { pair_bytes = 1 << 20 };
+typedef struct pair {
+    berth_driver *driver;
+    berth_device *devices[2];
+    berth_queue *queues[2];
+    berth_buffer *buffers[2], *between;
+    berth_semaphore *line;
+    berth_command commands[5];  // stay until the queues are gone
+} pair;
+
+static berth_status open_pair(pair *p) {
+    berth_device_options options = {.own_memory = true, .attributes = "timeout_ms=300"};
+    BERTH_TRY(berth_driver_open("vulkan", berth_allocator_system(), &p->driver));
+    for (uint32_t i = 0; i < 2; ++i) {
+        BERTH_TRY(berth_device_open(p->driver, i, &options, &p->devices[i]));
+        BERTH_TRY(berth_queue_open(p->devices[i], BERTH_QUEUE_COMPUTE, &p->queues[i]));
+        BERTH_TRY(berth_buffer_allocate(p->devices[i], 0, pair_bytes, &p->buffers[i]));
+    }
+    BERTH_TRY(berth_buffer_allocate(p->devices[0], 1, pair_bytes, &p->between));
+    return berth_semaphore_create(berth_allocator_system(), 0, &p->line);
+}
+
+static void close_pair(pair *p) {
+    if (p->line) berth_semaphore_release(p->line);
+    for (int i = 0; i < 2; ++i)
+        if (p->queues[i]) berth_queue_destroy(p->queues[i]);
+    berth_buffer_free(p->between);
+    for (int i = 0; i < 2; ++i) berth_buffer_free(p->buffers[i]);
+    for (int i = 0; i < 2; ++i) berth_device_close(p->devices[i]);
+    berth_driver_close(p->driver);
+}
+
+static berth_command copy_of(berth_buffer *from, berth_buffer *to, const char *label) {
+    berth_command command = {.kind = BERTH_COMMAND_COPY, .label = label};
+    command.copy.source = from;
+    command.copy.destination = to;
+    command.copy.size_bytes = pair_bytes;
+    return command;
+}
+
+// Device 0 fills, device 1 takes it and gives it back; each waits for the one before.
+static berth_status there_and_back(pair *p) {
+    berth_command *c = p->commands;
+    c[0] = (berth_command){.kind = BERTH_COMMAND_FILL, .label = "fill"};
+    c[0].fill.buffer = p->buffers[0];
+    c[0].fill.size_bytes = pair_bytes;
+    c[0].fill.pattern = 7;
+    c[0].fill.pattern_bytes = 4;
+    c[1] = copy_of(p->buffers[0], p->between, "out");
+    c[2] = copy_of(p->between, p->buffers[1], "there");
+    c[3] = copy_of(p->buffers[1], p->between, "back");
+    c[4] = copy_of(p->between, p->buffers[0], "in");
+    const uint32_t firsts[] = {0, 2, 4, 5};
+    for (uint32_t i = 0; i < 3; ++i) {
+        berth_semaphore_point before = {p->line, i}, after = {p->line, i + 1};
+        BERTH_TRY(berth_queue_submit(p->queues[i % 2],
+                                     &(berth_submission){.waits = &before,
+                                                         .wait_count = i > 0,
+                                                         .commands = c + firsts[i],
+                                                         .command_count = firsts[i + 1] - firsts[i],
+                                                         .signals = &after,
+                                                         .signal_count = 1,
+                                                         .asynchronous = true}));
+    }
+    return berth_semaphore_wait(p->line, 3, -1);
+}
+
+// Whether the device still fills its own memory.
+static void expect_works(pair *p, int device) {
+    berth_command fill = {.kind = BERTH_COMMAND_FILL};
+    fill.fill.buffer = p->buffers[device];
+    fill.fill.size_bytes = pair_bytes;
+    fill.fill.pattern_bytes = 4;
+    assert_ok(berth_queue_run(p->queues[device], &fill, 1));
+}
+
+// "" where all went well. `other`: the device that is to go on, -1 = none is looked at.
+static const char *outcome_of_pair(const char *fault, int other) {
+    static char text[1000];
+    pair p = {.driver = NULL};
+    void *data = NULL;
+    setenv("BERTH_FLAKY_VULKAN", fault, 1);
+    berth_status status = open_pair(&p);
+    if (!status) status = there_and_back(&p);
+    if (!status) status = berth_buffer_map(p.buffers[0], 0, pair_bytes, false, &data);
+    if (!status) {
+        cr_expect_eq(((uint32_t *)data)[pair_bytes / 4 - 1], 7);
+        status = berth_buffer_unmap(p.buffers[0], data);
+    }
+    snprintf(text, sizeof(text), "%s", status ? berth_status_message(status) : "");
+    berth_status_free(status);
+    if (other >= 0) expect_works(&p, other);
+    close_pair(&p);
+    return text;
+}
+
+// One of two is lost: what waits for it fails and says of which device, the other goes on, and nothing stays.
+Test(vulkan_faults, a_peer_that_is_lost, .timeout = 120) {
+    static const char *const calls[] = {"vkQueueSubmit", "vkWaitSemaphores"};
+    if (!is_flaky()) cr_skip("the loader is the system's");
+    setenv("VK_ICD_FILENAMES", VULKAN_PAIR, 1);
+    cr_expect_str_empty(outcome_of_pair("none", 1));
+    for (int lost = 0; lost < 2; ++lost)
+        for (int i = 0; i < 2; ++i) {
+            char fault[64], device[32];
+            snprintf(fault, sizeof(fault), "%s:0:-4@%d", calls[i], lost + 1);
+            snprintf(device, sizeof(device), "vulkan device %d (", lost);
+            const char *message = outcome_of_pair(fault, 1 - lost);
+            cr_expect(strstr(message, "VK_ERROR_DEVICE_LOST"), "%s: \"%s\"", fault, message);
+            cr_expect(strstr(message, device), "%s: \"%s\"", fault, message);
+            if (lost)  // its copy is one by the host, and of device 0 it is a submission as a whole
+                cr_expect(strstr(message, "there: "), "%s: \"%s\"", fault, message);
+            cr_expect_str_empty(outcome_of_pair("none", 0), "nothing stays of %s", fault);
+        }
+}
+
+Test(vulkan_faults, a_peer_that_hangs, .timeout = 60) {
+    if (!is_flaky()) cr_skip("the loader is the system's");
+    leave_leaks();  // what the device has stays
+    setenv("VK_ICD_FILENAMES", VULKAN_PAIR, 1);
+    const char *message = outcome_of_pair("hang@2", 0);
+    cr_expect(strstr(message, "vulkan device 1 ("), "%s", message);
+    cr_expect(strstr(message, "there: "), "%s", message);
+    cr_expect(strstr(message, "no answer within 0.3 s"), "%s", message);
+    cr_expect_str_empty(outcome_of_pair("none", 1), "the process goes on");
 }
 
 Test(vulkan_faults, attributes) {
