@@ -319,6 +319,9 @@ typedef struct berth_driver_ops {
 struct berth_driver {
     const berth_driver_ops *ops;
     berth_allocator allocator;
+    // (driver) What is missing here though it opens, for people: a library that kernels need, devices that are
+    // left out and why. NULL or "" = nothing.
+    const char *lacking;
 };
 
 #endif  // BERTH_DEVICES_DRIVER_H_

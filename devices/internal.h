@@ -66,6 +66,9 @@ void berth_devices__host_fill(const berth_command *command);
 const char *berth_devices__find_functions(void *(*find)(void *user, const char *name), void *user,
                                           const char *names, void *table);
 void *berth_devices__find_in_library(void *library, const char *name);  // for a berth_dynlib
+// Puts features behind `text`, those that are there and those that are not: "; shaderInt64; lacks shaderInt8, ...". `names` is
+// like that above, `has` in its order.
+void berth_devices__put_features(char *text, size_t capacity, const char *names, const bool *has);
 
 // timeout.c: how long a device may take to answer: "timeout_ms=N", the one attribute (berth_device_options) of such
 // kinds; ten minutes without it. Errors: INVALID_ARGUMENT there is another attribute, or a number that is none.

@@ -137,6 +137,7 @@ static berth_status report_devices(berth_arena *scratch, berth_arena *arena, ber
         BERTH_TRY(berth_driver_device_info(driver, i, &devices[i]));
     report->devices = devices;
     report->device_count = count;
+    if (driver->lacking) report->lacking = berth_arena_strdup(arena, driver->lacking);
     return BERTH_OK;
 }
 
@@ -144,7 +145,7 @@ static berth_status report_row(report_state *state, const row *at, berth_driver_
     report->kind = at->ops->kind;
     report->description = at->ops->description;
     report->library = at->library;
-    report->reason = "";
+    report->reason = report->lacking = "";
     berth_arena *scratch = berth_arena_create_child(state->arena);
     berth_driver *driver = NULL;
     berth_status status = berth_driver_open(at->ops->kind, state->allocator, &driver);

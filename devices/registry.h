@@ -28,7 +28,8 @@ typedef struct berth_driver_report {
     const char *description;
     const char *library;  // the file that it was loaded from, "" = built in
     bool available;
-    const char *reason;  // why not available, "" when it is
+    const char *reason;   // why not available, "" when it is
+    const char *lacking;  // berth_driver.lacking
     const berth_device_info *devices;
     uint32_t device_count;
 } berth_driver_report;

@@ -68,10 +68,11 @@ static json_t *report_json(const berth_device_list *list) {
             if (device_of(list, d, driver))
                 json_array_append_new(devices, device_json(device_of(list, d, driver)));
         json_array_append_new(
-            drivers, json_pack("{s:s, s:o, s:o, s:b, s:o, s:o}", "kind", driver->kind,
+            drivers, json_pack("{s:s, s:o, s:o, s:b, s:o, s:o, s:o}", "kind", driver->kind,
                                "description", berth_cli_json_text(driver->description), "library",
                                berth_cli_json_text(driver->library), "available", !*driver->missing,
-                               "reason", berth_cli_json_text(driver->missing), "devices", devices));
+                               "reason", berth_cli_json_text(driver->missing), "lacking",
+                               berth_cli_json_text(driver->lacking), "devices", devices));
     }
     return json_pack("{s:o}", "drivers", drivers);
 }
@@ -113,6 +114,7 @@ static void print_report(const berth_device_list *list) {
         berth_cli_print("%s: %s\n", driver->kind, driver->description);
         if (*driver->library) berth_cli_print("  loaded from %s\n", driver->library);
         if (*driver->missing) berth_cli_print("  not available: %s\n", driver->missing);
+        if (*driver->lacking) berth_cli_print("  lacking: %s\n", driver->lacking);
         for (uint32_t d = 0; d < berth_device_list_count(list); ++d)
             if (device_of(list, d, driver)) print_device(device_of(list, d, driver));
     }

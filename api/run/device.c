@@ -73,7 +73,8 @@ static berth_status make_list(void *user) {
         list->drivers[i] = (berth_driver_facts){.kind = reports[i].kind,
                                                 .description = reports[i].description,
                                                 .missing = reports[i].reason,
-                                                .library = reports[i].library};
+                                                .library = reports[i].library,
+                                                .lacking = reports[i].lacking};
         add_devices(list, &reports[i]);
     }
     return BERTH_OK;

@@ -48,10 +48,9 @@ berth_status berth_cuda__nvrtc_load(nvrtc_api *out_api) {
     memset(out_api, 0, sizeof(*out_api));
     berth_status status = berth_dynlib_open(names, &out_api->library);
     if (status)
-        return berth_status_prefix(status,
-                                   "the program's kernels are CUDA C, and there is no NVRTC to "
-                                   "compile them (libnvrtc.so of the CUDA toolkit; pip: "
-                                   "nvidia-cuda-nvrtc; Debian: libnvrtc11.2)");
+        return berth_status_prefix(status, "kernels are CUDA C, and there is no NVRTC to "
+                                           "compile them (libnvrtc.so of the CUDA toolkit; pip: "
+                                           "nvidia-cuda-nvrtc; Debian: libnvrtc11.2)");
     const char *missing = load_symbols(out_api->library, nvrtc_symbols, &out_api->nvrtcVersion);
     if (!missing) return BERTH_OK;
     berth_dynlib_close(out_api->library);

@@ -9,6 +9,7 @@
 
 typedef struct compile_job {
     cuda_device *device;
+    const nvrtc_api *nvrtc;
     const char *source;
     char architecture[48];  // the option: "--gpu-architecture=sm_90"
     bool ptx;               // for a virtual architecture: the driver makes machine code of it
@@ -46,13 +47,13 @@ static berth_status check(const compile_job *job, nvrtc_result result, const cha
 // Of compute capability 9.0 alone with all that it has (wgmma): "sm_90a", which NVRTC 12.0 and newer know.
 static const char *with_all_features(const compile_job *job) {
     int major = 0, minor = 0;
-    bool knows = job->device->nvrtc.nvrtcVersion(&major, &minor) == 0 && major >= 12;
+    bool knows = job->nvrtc->nvrtcVersion(&major, &minor) == 0 && major >= 12;
     return !job->ptx && job->device->capability == 90 && knows ? "a" : "";
 }
 
 // The device's own architecture where NVRTC knows it, else the newest that it knows below, as PTX.
 static berth_status choose_architecture(compile_job *job) {
-    const nvrtc_api *nvrtc = &job->device->nvrtc;
+    const nvrtc_api *nvrtc = job->nvrtc;
     int known[128], count = 0, best = 0;
     BERTH_TRY(check(job, nvrtc->nvrtcGetNumSupportedArchs(&count), "list architectures"));
     if (count < 1 || count > 128)
@@ -75,7 +76,7 @@ static berth_status choose_architecture(compile_job *job) {
 // Only the failure of a build comes here: malloc is for the message alone.
 static berth_status build_failure(const compile_job *job, nvrtc_program program,
                                   nvrtc_result result) {
-    const nvrtc_api *nvrtc = &job->device->nvrtc;
+    const nvrtc_api *nvrtc = job->nvrtc;
     size_t size_bytes = 0;
     char *log = NULL;
     if (nvrtc->nvrtcGetProgramLogSize(program, &size_bytes) == 0) log = calloc(1, size_bytes + 1);
@@ -91,7 +92,7 @@ static berth_status build_failure(const compile_job *job, nvrtc_program program,
 
 static berth_status get_code(const compile_job *job, nvrtc_program program, void **out_data,
                              size_t *out_bytes) {
-    const nvrtc_api *nvrtc = &job->device->nvrtc;
+    const nvrtc_api *nvrtc = job->nvrtc;
     nvrtc_result result = job->ptx ? nvrtc->nvrtcGetPTXSize(program, out_bytes)
                                    : nvrtc->nvrtcGetCUBINSize(program, out_bytes);
     BERTH_TRY(check(job, result, "take the code"));
@@ -107,7 +108,7 @@ static berth_status get_code(const compile_job *job, nvrtc_program program, void
 }
 
 static berth_status build(const compile_job *job, void **out_data, size_t *out_bytes) {
-    const nvrtc_api *nvrtc = &job->device->nvrtc;
+    const nvrtc_api *nvrtc = job->nvrtc;
     const char *const options[] = {job->architecture, "--std=c++17", "--disable-warnings"};
     nvrtc_program program = NULL;
     BERTH_TRY(check(job,
@@ -122,7 +123,7 @@ static berth_status build(const compile_job *job, void **out_data, size_t *out_b
 
 static berth_hash128 identity_of(const compile_job *job) {
     int major = 0, minor = 0;
-    (void)job->device->nvrtc.nvrtcVersion(&major, &minor);
+    (void)job->nvrtc->nvrtcVersion(&major, &minor);
     struct {
         berth_hash128 source, architecture;
         int32_t versions[4];
@@ -132,25 +133,12 @@ static berth_hash128 identity_of(const compile_job *job) {
     return berth_hash128_of(&identity, sizeof(identity));
 }
 
-static berth_status load_nvrtc(cuda_device *device) {
-    nvrtc_api nvrtc = {0};
-    pthread_mutex_lock(&device->lock);
-    bool loaded = device->nvrtc.library != NULL;
-    pthread_mutex_unlock(&device->lock);
-    if (loaded) return BERTH_OK;
-    BERTH_TRY(berth_cuda__nvrtc_load(&nvrtc));
-    pthread_mutex_lock(&device->lock);
-    loaded = device->nvrtc.library != NULL;
-    if (!loaded) device->nvrtc = nvrtc;
-    pthread_mutex_unlock(&device->lock);
-    if (loaded) berth_dynlib_abandon(nvrtc.library);
-    return BERTH_OK;
-}
-
 berth_status berth_cuda__compile(cuda_device *device, const char *source, void **out_data,
                                  size_t *out_bytes) {
-    compile_job job = {.device = device, .source = source};
-    BERTH_TRY(load_nvrtc(device));
+    const cuda_driver *driver = (const cuda_driver *)device->base.driver;
+    compile_job job = {.device = device, .nvrtc = &driver->nvrtc, .source = source};
+    if (driver->no_nvrtc)
+        return berth_status_make(berth_status_code(driver->no_nvrtc), "%s", driver->base.lacking);
     BERTH_TRY(choose_architecture(&job));
     berth_hash128 identity = identity_of(&job);
     char name[33];

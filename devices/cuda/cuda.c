@@ -28,6 +28,15 @@ static berth_status find_device(const cuda_driver *driver, uint32_t ordinal,
                                     where, "find the device");
 }
 
+// What kernels use, as cuda_device_info finds it.
+static const char feature_names[] = "sums by shuffles of a warp\0"
+                                    "matrix units (mma.sync)\0"
+                                    "cp.async\0"
+                                    "wgmma\0"
+                                    "cp.async.bulk\0"
+                                    "graphs\0"
+                                    "NVRTC\0";
+
 static berth_status cuda_device_info(berth_driver *base, uint32_t ordinal,
                                      berth_device_info *out_info) {
     const cuda_driver *driver = (const cuda_driver *)base;
@@ -47,10 +56,15 @@ static berth_status cuda_device_info(berth_driver *base, uint32_t ordinal,
     bool has_warpgroups = capability == 90;  // instructions that later ones do not have
     snprintf(out_info->arch, sizeof(out_info->arch), "sm_%d%s", capability,
              has_warpgroups ? "a" : "");
-    snprintf(out_info->features, sizeof(out_info->features), "%s; %s%s", out_info->arch,
-             capability >= 80 ? "matrix units (mma.sync), cp.async"
-                              : "lacks matrix units that kernels use (mma.sync from sm_80 on)",
-             has_warpgroups ? ", wgmma" : "");
+    const bool has[] = {capability >= 70,
+                        capability >= 80,
+                        capability >= 80,
+                        has_warpgroups,
+                        has_warpgroups,
+                        api->cuGraphInstantiateWithFlags != NULL,
+                        driver->nvrtc.library != NULL};
+    snprintf(out_info->features, sizeof(out_info->features), "%s", out_info->arch);
+    berth_devices__put_features(out_info->features, sizeof(out_info->features), feature_names, has);
     out_info->compute_units =
         (uint32_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     int threads = attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
@@ -83,7 +97,6 @@ static void cuda_device_destroy(berth_device *base) {
             (void)device->api->cuDevicePrimaryCtxRelease_v2(device->id);
         }
     }
-    if (device->nvrtc.library) berth_dynlib_abandon(device->nvrtc.library);
     if (device->cache_folder >= 0) close(device->cache_folder);
     pthread_mutex_destroy(&device->lock);
     berth_free(base->allocator, device, sizeof(*device));
@@ -212,7 +225,9 @@ static berth_status cuda_device_open(berth_driver *base, uint32_t ordinal,
 
 static void cuda_close(berth_driver *base) {
     cuda_driver *driver = (cuda_driver *)base;
-    berth_dynlib_abandon(driver->api.library);  // it has threads and exit handlers of its own
+    berth_dynlib_abandon(driver->api.library);  // they have threads and exit handlers of their own
+    berth_dynlib_abandon(driver->nvrtc.library);
+    berth_status_free(driver->no_nvrtc);
     berth_free(base->allocator, driver, sizeof(*driver));
 }
 
@@ -236,6 +251,9 @@ static berth_status cuda_open(berth_allocator allocator, berth_driver **out_driv
         return status;
     }
     driver->count = (uint32_t)count;
+    // Devices without kernels serve, too.
+    driver->no_nvrtc = berth_cuda__nvrtc_load(&driver->nvrtc);
+    if (driver->no_nvrtc) driver->base.lacking = berth_status_message(driver->no_nvrtc);
     *out_driver = &driver->base;
     return BERTH_OK;
 }

@@ -33,6 +33,8 @@ typedef struct nvrtc_api {
 typedef struct cuda_driver {
     berth_driver base;
     cuda_api api;
+    nvrtc_api nvrtc;
+    berth_status no_nvrtc;  // why it is not loaded
     uint32_t count;
 } cuda_driver;
 
@@ -62,7 +64,6 @@ typedef struct cuda_device {
     cuda_map *maps;
     cuda_stream transfer;  // of map and unmap
     cuda_event transferred;
-    nvrtc_api nvrtc;  // loaded with the first program that is source text
 } cuda_device;
 
 typedef struct cuda_buffer {

@@ -244,17 +244,10 @@ static uint64_t heap_bytes(const vulkan_facts *facts, uint32_t type) {
 
 // "subgroups of 8; shaderFloat64, ...; lacks shaderInt16"
 static void describe_features(const vulkan_facts *facts, char *out, size_t capacity) {
-    size_t used = (size_t)snprintf(out, capacity, "subgroups of %u", facts->subgroup_size);
-    for (int pass = 0; pass < 2; ++pass) {
-        const char *before = pass == 0 ? "; " : "; lacks ";
-        for (int i = 0; i < VULKAN_FEATURE_COUNT && used < capacity; ++i) {
-            if (facts->has[i] != (pass == 0)) continue;
-            used += (size_t)snprintf(out + used, capacity - used, "%s%s", before,
-                                     berth_vulkan__feature_name(i));
-            before = ", ";
-        }
-    }
-    if (used < capacity && facts->max_rounds)
+    snprintf(out, capacity, "subgroups of %u", facts->subgroup_size);
+    berth_devices__put_features(out, capacity, names, facts->has);
+    size_t used = strlen(out);
+    if (facts->max_rounds)
         snprintf(out + used, capacity - used, "; ends loops after %u rounds", facts->max_rounds);
 }
 

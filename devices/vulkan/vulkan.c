@@ -2,6 +2,7 @@
 #include "devices/vulkan/matrices.h"
 #include "devices/vulkan/record.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // ---- device ----
@@ -192,21 +193,20 @@ static berth_status enumerate(vulkan_driver *driver) {
     driver->facts =
         berth_calloc(driver->base.allocator, VULKAN_MAX_DEVICES, sizeof(*driver->facts));
     if (!driver->facts) return berth_status_oom();
-    const char *reason = NULL;
-    char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE] = "";
+    driver->base.lacking = driver->left_out;
     for (uint32_t i = 0; i < count; ++i) {
         vulkan_facts *facts = &driver->facts[driver->count];
         const char *refused = NULL;
         berth_vulkan__read_facts(&driver->api, physical[i], facts, &refused);
-        if (!refused)
+        size_t used = strlen(driver->left_out);
+        if (refused)
+            snprintf(driver->left_out + used, sizeof(driver->left_out) - used,
+                     "%s%s is here, but %s", used ? "; " : "", facts->name, refused);
+        else
             driver->count++;
-        else if (!reason) {
-            reason = refused;
-            memcpy(name, facts->name, sizeof(name));
-        }
     }
     if (driver->count > 0) return BERTH_OK;
-    if (reason) return berth_status_make(BERTH_UNAVAILABLE, "%s is here, but %s", name, reason);
+    if (*driver->left_out) return berth_status_make(BERTH_UNAVAILABLE, "%s", driver->left_out);
     return berth_status_make(BERTH_UNAVAILABLE, "the Vulkan loader is here, but no device (Debian: "
                                                 "mesa-vulkan-drivers, or the GPU vendor's driver)");
 }

@@ -88,6 +88,7 @@ typedef struct vulkan_driver {
     VkInstance instance;
     vulkan_facts *facts;
     uint32_t count;
+    char left_out[512];  // devices that do not serve, and why; "" = none
 } vulkan_driver;
 
 // A queue of Vulkan's, which several of ours may use in turns.

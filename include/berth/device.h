@@ -48,6 +48,8 @@ typedef struct berth_driver_facts {
     const char
         *missing;  // why it cannot work here ("libvulkan.so.1: cannot open ..."); "" = it can
     const char *library;  // the file that it was loaded from; "" = built in
+    // What is missing though it works (a compiler of kernels), devices that it leaves out and why; "" = nothing.
+    const char *lacking;
 } berth_driver_facts;
 
 typedef struct berth_device_list berth_device_list;

@@ -40,7 +40,8 @@ class DeviceFacts(ctypes.Structure):
 
 
 class DriverFacts(ctypes.Structure):
-    _fields_ = [("kind", c_char_p), ("description", c_char_p), ("missing", c_char_p)]
+    _fields_ = [("kind", c_char_p), ("description", c_char_p), ("missing", c_char_p), ("library", c_char_p),
+                ("lacking", c_char_p)]
 
 
 class DeviceChoice(ctypes.Structure):

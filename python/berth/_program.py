@@ -52,6 +52,7 @@ class Driver(NamedTuple):
     kind: str
     description: str
     missing: str  # why it cannot work here; "" = it can
+    lacking: str  # what is missing though it works, and devices that it leaves out, with the reasons; "" = nothing
 
 
 def _device_list():
@@ -72,7 +73,7 @@ def drivers():
     held = _device_list()
     facts = [run.berth_device_list_driver_at(held.pointer, i).contents
              for i in range(run.berth_device_list_driver_count(held.pointer))]
-    return [Driver(text(f.kind), text(f.description), text(f.missing)) for f in facts]
+    return [Driver(text(f.kind), text(f.description), text(f.missing), text(f.lacking)) for f in facts]
 
 
 def load_driver(path):

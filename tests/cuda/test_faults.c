@@ -222,6 +222,13 @@ Test(cuda_faults, without_nvrtc, .timeout = 60) {
         const char *message = outcome("twice");
         cr_expect_eq(outcome_code, BERTH_UNAVAILABLE, "%s", message);
         cr_expect(strstr(message, "there is no NVRTC to compile them"), "%s", message);
+        berth_driver *driver = NULL;
+        berth_device_info info = {.name = ""};
+        cr_assert_null(berth_driver_open("cuda", berth_allocator_system(), &driver));
+        cr_expect_str_eq(driver->lacking, message, "said before a program is opened");
+        cr_assert_null(berth_driver_device_info(driver, 0, &info));
+        cr_expect(strstr(info.features, "; lacks NVRTC"), "%s", info.features);
+        berth_driver_close(driver);
         return;
     }
     char folder[] = "/tmp/berth-nvrtc-XXXXXX", program[4096] = "";
