@@ -1,10 +1,10 @@
 // Shared pools: memory in which several physical devices work, without copies.
 //
-// The pool is allocated once, by the first device that is not of the host's kind, since it may have
-// wishes; the host and the others work over the same bytes. The host may touch bytes at any time
-// but while another device has them (devices/driver.h, buffer_share). So around every batch of such
-// a device the bytes it uses are handed over and back; bytes that no one else ever touches stay
-// with it, and those that it never touches with the host.
+// The pool is allocated once, by the first device that takes turns with the host, since it may have wishes, else by the
+// one that is not of the host's kind (memory of Vulkan's needs no extension to be the host's, too); the host and the
+// others work over the same bytes. The host may touch bytes at any time but while a device that takes turns has them
+// (devices/driver.h, buffer_share). So around every batch of such a device the bytes it uses are handed over and back;
+// bytes that no one else ever touches stay with it, and those that it never touches with the host.
 //
 // Bytes change hands in segments: the ends of all tensors cut the pool into intervals, and
 // neighbours that the same devices and the same batches touch are one segment. Segments do not
@@ -42,13 +42,21 @@ bool berth_executor__is_shared(const berth_session *session, uint32_t pool) {
 
 // ---- allocation ----
 
-// The first device of the pool that is not of the host's kind; BERTH_NO_INDEX: there is none.
+// BERTH_NO_INDEX: the owner. Memory that one device's driver maps is for others to import at their risk: with two that
+// could, it is the owner's.
 static uint32_t allocating_device(const berth_session *session, uint32_t pool) {
-    for (uint32_t d = 0; d < session->program->device_count; ++d)
-        if (berth_program_pool_reached(&session->program->pools[pool], d) &&
-            session->devices[d].device && !works_in_host_memory(session->devices[d].device))
-            return berth_executor__home(session, d);
-    return BERTH_NO_INDEX;
+    const berth_program *program = session->program;
+    uint32_t found = BERTH_NO_INDEX, count = 0;
+    for (uint32_t d = 0; d < program->device_count; ++d) {
+        if (!berth_program_pool_reached(&program->pools[pool], d) || !session->devices[d].device)
+            continue;
+        uint32_t home = berth_executor__home(session, d);
+        if (!works_in_host_memory(session->devices[d].device)) return home;
+        if (home != found &&
+            !berth_device_kind_is_host(berth_device_kind_from_name(program->devices[d].kind)))
+            found = count++ ? BERTH_NO_INDEX : home;
+    }
+    return found;
 }
 
 static berth_status name_sharer(const berth_session *session, uint32_t pool, uint32_t device,

@@ -192,6 +192,23 @@ static berth_value_id source_of(const copier *c, berth_value_id value, berth_dev
     return root != value && nearer(c, root, value, to) ? root : value;
 }
 
+// The host, where `device` works in its memory and `other`, of another kind, in one of its own: a queue copies between
+// memories of its own kind and the host's, so that the host has the value in between, which moves nothing. Else BERTH_NONE.
+static berth_device_id host_between(const copier *c, berth_device_id device,
+                                    berth_device_id other) {
+    const berth_multi_target *target = c->state->options->target;
+    const berth_virtual_device_table *table = c->state->module->devices;
+    uint32_t d = berth_multi_target_resolve(target, berth_virtual_device_get(table, device));
+    uint32_t o = berth_multi_target_resolve(target, berth_virtual_device_get(table, other));
+    berth_device_kind kinds[] = {target->devices[d].target->kind, target->devices[o].target->kind};
+    uint32_t host = target->machines[target->devices[d].machine].host;
+    if (kinds[0] == kinds[1] || berth_device_kind_is_host(kinds[0]) ||
+        berth_device_kind_is_host(kinds[1]) ||
+        berth_planner__memory(c->state, device) != target->devices[host].own_memory)
+        return BERTH_NONE;
+    return berth_planner__device_id(c->state, host);
+}
+
 // Brings the value to the last stop of the cheapest route before `to`. Gives the held one there
 // (BERTH_NONE: the value itself) and where that is.
 static uint32_t demand_stops(copier *c, berth_value_id value, berth_device_id *from,
@@ -204,11 +221,16 @@ static uint32_t demand_stops(copier *c, berth_value_id value, berth_device_id *f
     if (!berth_planner__route(c->state, berth_planner__memory(c->state, *from),
                               berth_planner__memory(c->state, to), size_bytes, &route))
         return source;
-    for (uint32_t i = 0; i + 1 < route.hop_count; ++i) {
-        uint32_t device = owner_of(target, route.hops[i].to);
-        if (device == BERTH_NO_INDEX) continue;
-        berth_device_id stop = berth_planner__device_id(c->state, device);
-        if (stop == *from || stop == to) continue;
+    // Stop i is in front of hop i.
+    for (uint32_t i = 0; i <= route.hop_count; ++i) {
+        berth_device_id stop = BERTH_NONE;
+        if (i == 0)
+            stop = host_between(c, *from, to);
+        else if (i == route.hop_count)
+            stop = host_between(c, to, *from);
+        else if (owner_of(target, route.hops[i - 1].to) != BERTH_NO_INDEX)
+            stop = berth_planner__device_id(c->state, owner_of(target, route.hops[i - 1].to));
+        if (stop == BERTH_NONE || stop == *from || stop == to) continue;
         source = demand_one(c, value, *from, stop, source, region, before);
         *from = stop;
     }

@@ -54,6 +54,9 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
     berth_machine_facts *facts = job->facts;
     berth_device_info info;
     BERTH_TRY(berth_driver_device_info(driver, ordinal, &info));
+    // A GPU whose own memory the host sees as it is wants no turns (as OpenCL does, `unified`): nothing is gained by
+    // copies there.
+    bool coincides = info.memories[0].host_visible && berth_device_kind_is_gpu(kind);
     job->devices[facts->device_count++] = (berth_machine_device){
         .kind = kind,
         .model = berth_arena_strdup(job->arena, info.name),
@@ -63,7 +66,8 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
         .lacks_f64 = info.lacks_f64,
         .uses_host_cores = info.is_cpu,
         .core_pool = core_pool_of(job, &info, kind, ordinal),
-        .in_host_memory = info.unified || (info.is_cpu && info.memories[0].host_visible),
+        .shares_host_memory = coincides,
+        .in_host_memory = info.unified || coincides,
         .max_group_size = (int64_t)info.max_group_size,
         .local_memory_bytes = (int64_t)info.local_memory_bytes,
         .max_bindings = info.max_bindings < BERTH_DEVICE_MAX_BINDINGS ? info.max_bindings : 0,

@@ -29,7 +29,7 @@ uint32_t berth_packager__alignment(const berth_packager *packager, uint32_t plac
 }
 
 // Records the devices that work in each storage. The other end of a copy is reached by way of the
-// host, which is no use by the copy's device.
+// host: that is no use by the copy's device, but one by the host, also where only a GPU works there.
 static void find_users(berth_packager *p) {
     for (uint32_t i = 0; i < p->steps.count; ++i) {
         uint32_t device = p->steps.data[i].device;
@@ -39,8 +39,11 @@ static void find_users(berth_packager *p) {
             while (p->storages.data[root].into != BERTH_NO_INDEX)
                 root = p->storages.data[root].into;
             berth_storage *held = &p->storages.data[root];
-            if (berth_bits_has(berth_packager__workers(p, held->place), device))
-                held->users = berth_bits_with(p->arena, held->users, device);
+            uint32_t user = berth_bits_has(berth_packager__workers(p, held->place), device)
+                                ? device
+                                : berth_packager__owner(p, held->place);
+            if (user == device || berth_device_kind_is_host(p->target->devices[user].target->kind))
+                held->users = berth_bits_with(p->arena, held->users, user);
         }
     }
 }

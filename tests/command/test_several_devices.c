@@ -133,7 +133,11 @@ Test(several_devices, a_shared_memory_needs_no_copies, .timeout = 300) {
         "--target 'opencl -shares_host_memory=true,opencl -shares_host_memory=true,cpu' "
         "--pin op:MaxPool=opencl:1 --pin op:Relu=cpu:0 --no-fusion",
         "--target 'opencl -shares_host_memory=true -host=cpu'",
-        "--target 'vulkan -shares_host_memory=true,cpu' --pin op:MaxPool=cpu:0",
+        // Of Vulkan's the driver finds it.
+        "--target vulkan,cpu --pin op:MaxPool=cpu:0",
+        "--target 'vulkan -host=cpu'",
+        // Two kinds, no kernel of the host's.
+        "--target 'opencl -shares_host_memory=true,vulkan -host=cpu' --pin op:MaxPool=vulkan:0",
         // A memory of the target's own, with an alignment that no device here asks for.
         "--target '{\"kind\": \"multi\", \"devices\": [{\"name\": \"gpu\", \"target\": "
         "\"opencl\"}, "
@@ -141,16 +145,27 @@ Test(several_devices, a_shared_memory_needs_no_copies, .timeout = 300) {
         "\"capacity_bytes\": \"1GiB\", \"alignment_bytes\": 4096, \"reached_by\": [\"gpu\", "
         "\"big\"]}]}' --pin op:MaxPool=big",
     };
-    json_t *apart = run_json("--target opencl,cpu --pin op:MaxPool=cpu:0");
+    static const char *const with_copies[] = {
+        "--target opencl,cpu --pin op:MaxPool=cpu:0",
+        "--target 'vulkan -shares_host_memory=false,cpu' --pin op:MaxPool=cpu:0",
+        // A copy to and from the memory that only one kind shares with the host.
+        "--target 'opencl,vulkan -host=cpu' --pin op:MaxPool=vulkan:0",
+        "--target 'opencl -shares_host_memory=true,vulkan -shares_host_memory=false -host=cpu' "
+        "--pin op:MaxPool=vulkan:0",
+    };
     json_t *alone = berth_json("run", "");
-    cr_expect_gt(integer(apart, "copied_bytes"), 0);
+    for (size_t i = 0; i < sizeof(with_copies) / sizeof(with_copies[0]); ++i) {
+        json_t *run = run_json(with_copies[i]);
+        cr_expect_gt(integer(run, "copied_bytes"), 0, "%s", with_copies[i]);
+        expect_same_results(run, alone);
+        json_decref(run);
+    }
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); ++i) {
         json_t *run = run_json(targets[i]);
         cr_expect_eq(integer(run, "copied_bytes"), 0, "%s", targets[i]);
         expect_same_results(run, alone);
         json_decref(run);
     }
-    json_decref(apart);
     json_decref(alone);
 }
 
