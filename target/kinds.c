@@ -162,6 +162,10 @@ bool berth_target_has_warps(const berth_target *target) {
     return target->kind == BERTH_DEVICE_CUDA;
 }
 
+bool berth_target_has_group_instructions(const berth_target *target) {
+    return target->kind == BERTH_DEVICE_CUDA || target->kind == BERTH_DEVICE_VULKAN;
+}
+
 int64_t berth_target_declared_local_bytes(const berth_target *target) {
     bool more = target->kind == BERTH_DEVICE_CUDA &&
                 target->local_memory_bytes > BERTH_CUDA_DECLARED_LOCAL_BYTES;

@@ -136,6 +136,9 @@ bool berth_target_is_cores(const berth_target *target);
 bool berth_target_has_groups(const berth_target *target);
 // Work-items of a subgroup multiply together, by intrinsics for that, in the language of the kind's kernels.
 bool berth_target_has_warps(const berth_target *target);
+// The language of the kind's kernels has instructions that work-items compute together (matrices, sums of a subgroup),
+// where a device has them: all but OpenCL C as it is printed.
+bool berth_target_has_group_instructions(const berth_target *target);
 // What a kernel may declare of local_memory_bytes; the rest, where there is more, comes with its launch.
 int64_t berth_target_declared_local_bytes(const berth_target *target);
 #define BERTH_CUDA_DECLARED_LOCAL_BYTES (48 << 10)  // CUDA C++ Programming Guide, "Shared Memory"

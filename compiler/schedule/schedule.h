@@ -34,8 +34,9 @@ extern const berth_schedule_policy berth_schedule_policy_cpu;  // policy_cpu.c
 // policy_plain.c: executor aot; for few instructions, or for few bytes of code.
 extern const berth_schedule_policy berth_schedule_policy_plain;
 extern const berth_schedule_policy berth_schedule_policy_plain_small;
-extern const berth_schedule_policy berth_schedule_policy_opencl;  // policy_opencl.c
-extern const berth_schedule_policy berth_schedule_policy_vulkan;  // policy_vulkan.c
+// policy_gpu.c: one for all.
+extern const berth_schedule_policy berth_schedule_policy_opencl;
+extern const berth_schedule_policy berth_schedule_policy_vulkan;
 extern const berth_schedule_policy berth_schedule_policy_cuda;
 extern const berth_schedule_policy berth_schedule_policy_npu;  // policy_npu.c
 

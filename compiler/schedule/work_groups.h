@@ -95,8 +95,4 @@ berth_stmt berth_split_sum(berth_tfn *fn, const berth_nest *nest,
                            const berth_local_tile_limits *limits, berth_schedule_nest_fn schedule,
                            const void *user);
 
-// The choice on GPUs, for berth_schedule_nests: such a tile, a group for each row, or one work-item per iteration of all
-// loops. `limits`: berth_local_tile_limits.
-berth_stmt berth_gpu__choose_form(berth_tfn *fn, const berth_nest *nest, const void *limits);
-
 #endif  // BERTH_COMPILER_SCHEDULE_WORK_GROUPS_H_

@@ -171,3 +171,49 @@ Test(policy_order, results_of_short_sums_stay_in_the_cache) {
     cr_expect_gt(tiles_of_group(33, 3200), 1);
     cr_expect_gt(tiles_of_group(10, 480), 1);
 }
+
+// Devices with work-groups and nothing beside them have the same schedules, whatever interface they are behind.
+Test(policy_order, gpus_have_one_policy) {
+    static const char *const kinds[] = {"opencl -arch=gfx900", "vulkan -arch=gfx900",
+                                        "cuda -arch=sm_60"};
+    static const struct {
+        const char *name, *text;
+        int kinds;  // the first ones; CUDA's threads have more results of a product each
+    } cases[] = {
+        {"elements",
+         "tensor @f(%x: f32[64,100,8] in, %y: f32[64,100,8] out) {\n"
+         "  parallel %i in 64 { for %j in 100 { for %k in 8 {\n"
+         "    %y[%i, %j, %k] = exp(%x[%i, %j, %k]) } } }\n}",
+         3},
+        {"rows",
+         "tensor @f(%x: f32[64,2000] in, %y: f32[64] out) {\n"
+         "  parallel %i in 64 {\n    register %s: f32[]\n    %s[] = 0.0\n"
+         "    for %k in 2000 { %s[] = %s[] + %x[%i, %k] }\n    %y[%i] = %s[] }\n}",
+         3},
+        {"product",
+         "tensor @f(%x: f32[128,256] in, %w: f32[256,192] in, %y: f32[128,192] out) {\n"
+         "  parallel %i in 128 { parallel %j in 192 {\n    register %s: f32[]\n    %s[] = 0.0\n"
+         "    for %k in 256 { %s[] = fma(%x[%i, %k], %w[%k, %j], %s[]) }\n"
+         "    %y[%i, %j] = %s[] } }\n}",
+         2}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        bench_case c = support_case_create();
+        const char *first = NULL;
+        for (int k = 0; k < cases[i].kinds; ++k) {
+            berth_tfn *fn = parse(c.arena, cases[i].text);
+            schedule(c.arena, fn,
+                     berth_arena_printf(c.arena,
+                                        "%s -compute_units=16 -max_group_size=256 "
+                                        "-local_memory_bytes=32768 -host=cpu",
+                                        kinds[k]));
+            berth_strbuf text = berth_strbuf_make(c.arena);
+            berth_module_print(fn->module, &text);
+            if (!first)
+                first = berth_strbuf_text(&text);
+            else
+                cr_expect_str_eq(berth_strbuf_text(&text), first, "%s on %s", cases[i].name,
+                                 kinds[k]);
+        }
+        support_case_destroy(&c);
+    }
+}
