@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What takes too long for every test run: every call of the system failing once in every command, many changed program
-# files, random models beside ONNX Runtime (where Python has it), applications of ONNX Runtime over Berth, and each fuzz
-# target for some minutes. Ends with the first thing that is wrong.
+# files, the newest node models on every device, random models beside ONNX Runtime (where Python has it), applications of
+# ONNX Runtime over Berth, and each fuzz target for some minutes. Ends with the first thing that is wrong.
 # Usage: scripts/nightly.sh [MINUTES]     of each fuzz target (default 10)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,6 +11,9 @@ esac
 scripts/build.sh release
 for kind in memory files helper cut; do
   tests/faults/fail_each.py build/release/berth build/release/tests/libfail_at.so --kind "$kind"
+done
+for device in opencl:0 vulkan:0; do  # all of which the test run takes a sample
+  tests/models/newer_node_models.sh build/release/tests/node_models --device $device
 done
 build/release/tests/program_mutants 100000 "$(date +%s)"
 if python3 -c 'import onnxruntime, onnx' 2>/dev/null; then
