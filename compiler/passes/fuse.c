@@ -55,6 +55,15 @@ static bool same_shape_and_layout(const berth_module *module, const berth_graph 
     return true;
 }
 
+// Whether each element of the result is one of a table, at the index that the second operand has in its place.
+static bool looks_up_elements(const fuser *f, const berth_op *op) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    if (op->kind != BERTH_OP_GATHER && op->kind != BERTH_OP_GATHER_ELEMENTS) return false;
+    const berth_type *table = berth_type_get(f->module, graph->values.data[op->inputs[0]].type);
+    return (op->kind == BERTH_OP_GATHER_ELEMENTS || table->rank == 1) &&
+           same_shape_and_layout(f->module, graph, op->inputs[1], op->outputs[0]);
+}
+
 static bool moves_cheaply(berth_op_kind kind) {
     return kind == BERTH_OP_TRANSPOSE || kind == BERTH_OP_SLICE || kind == BERTH_OP_PAD ||
            kind == BERTH_OP_DEPTH_TO_SPACE || kind == BERTH_OP_SPACE_TO_DEPTH ||
@@ -202,6 +211,19 @@ static bool bindings_suffice(const fuser *f, const group *g, const group *other,
     return berth_bindings_of(f->module, graph, ops, count) <= most;
 }
 
+// Whether a group only computes elements where it reads them, along rows. What looks elements up does, as far as
+// its indices go.
+static bool follows_rows(const fuser *f, const group *g) {
+    const berth_graph *graph = berth_graph_get(f->module, f->main);
+    for (uint32_t i = 0; i < g->ops.count; ++i) {
+        const berth_op *op = &graph->ops.data[g->ops.data[i]];
+        if (!berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE) && op->kind != BERTH_OP_CONCAT &&
+            op->kind != BERTH_OP_SLICE && !looks_up_elements(f, op))
+            return false;
+    }
+    return true;
+}
+
 // Whether op may join the group that makes operand `value`.
 static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint32_t *out_group) {
     const berth_graph *graph = berth_graph_get(f->module, f->main);
@@ -229,19 +251,8 @@ static bool may_join(const fuser *f, berth_op_id id, berth_value_id value, uint3
     if (berth_op_has(op->kind, BERTH_TRAIT_ELEMENTWISE))
         return same_shape_and_layout(f->module, graph, value, op->outputs[0]);
     if (g->has_reduction) return pads_result(f, op, g);
+    if (looks_up_elements(f, op) && op->inputs[0] != value) return follows_rows(f, g);
     return moves_cheaply(op->kind);
-}
-
-// Whether a group only computes elements where it reads them, along rows.
-static bool follows_rows(const fuser *f, const group *g) {
-    const berth_graph *graph = berth_graph_get(f->module, f->main);
-    for (uint32_t i = 0; i < g->ops.count; ++i) {
-        berth_op_kind kind = graph->ops.data[g->ops.data[i]].kind;
-        if (!berth_op_has(kind, BERTH_TRAIT_ELEMENTWISE) && kind != BERTH_OP_CONCAT &&
-            kind != BERTH_OP_SLICE)
-            return false;
-    }
-    return true;
 }
 
 // What an operation alone reads and is computed in its group: a dequantize_linear, whatever else the group does, as

@@ -437,6 +437,40 @@ static berth_value_id whole(fixture *f, berth_dtype dtype, int rank, const int64
     return berth_graph_constant(f->module, f->main, 0, &tensor, 0);
 }
 
+// A step down a tree: the feature and the split of each node, and which way it goes. The nodes are read twice.
+Test(passes, elements_are_looked_up_where_they_are_read) {
+    for (int rows = 0; rows < 2; ++rows) {
+        fixture f = begin();
+        const int64_t square[] = {6, 6}, two[] = {2, 6};
+        berth_value_id x = input(&f, 2, square);
+        berth_value_id node = op(&f, BERTH_OP_GREATER, (berth_value_id[]){x, scalar(&f, 0)}, 2);
+        node = op(&f, BERTH_OP_WHERE,
+                  (berth_value_id[]){node, whole(&f, BERTH_DTYPE_I64, 0, NULL, 1, 1),
+                                     whole(&f, BERTH_DTYPE_I64, 0, NULL, 0, 0)},
+                  3);
+        berth_value_id features = whole(&f, BERTH_DTYPE_I64, 1, two, 0, 5);
+        berth_value_id picked = op(&f, BERTH_OP_GATHER, (berth_value_id[]){features, node}, 2);
+        picked = op(&f, BERTH_OP_GATHER_ELEMENTS, (berth_value_id[]){x, picked}, 2);
+        berth_value_id split = op(&f, BERTH_OP_GATHER,
+                                  (berth_value_id[]){constant(&f, 1 + rows, two, -1, 1), node}, 2);
+        if (rows) {  // a sum of each row
+            berth_value_id axes = whole(&f, BERTH_DTYPE_I64, 1, (int64_t[]){1}, 2, 2);
+            split = op(&f, BERTH_OP_REDUCE_SUM, (berth_value_id[]){split, axes}, 2);
+            berth_graph *graph = berth_graph_get(f.module, f.main);
+            berth_attrs_set_int(f.module, &graph->ops.data[graph->ops.count - 1].attrs, "keepdims",
+                                0);
+        }
+        berth_value_id y = op(&f, BERTH_OP_GREATER, (berth_value_id[]){picked, split}, 2);
+        y = op(&f, BERTH_OP_WHERE, (berth_value_id[]){y, scalar(&f, 1), scalar(&f, 2)}, 3);
+        berth_graph_set_results(f.module, f.main, &y, 1);
+        expect_same(&f, 2, square, fuse_body);
+        cr_expect_eq(count_kind(&f, BERTH_OP_CALL), rows ? 4u : 2u,
+                     "%u calls: nodes, and one for what is looked up; rows of a table are apart",
+                     count_kind(&f, BERTH_OP_CALL));
+        berth_arena_destroy(f.arena);
+    }
+}
+
 static berth_status split_body(fixture *f) {
     BERTH_TRY(berth_pass_fold(f->module, f->main, NULL));
     BERTH_TRY(berth_pass_split_quantized(f->module, f->main, NULL));
