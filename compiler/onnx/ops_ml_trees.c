@@ -1,26 +1,13 @@
-// Tree ensembles of ai.onnx.ml. All trees go down by one step at a time, side by side: the node of
-// each row and tree is an index, and the tables of the nodes are gathered by it. Leaves lead to
-// themselves.
+// Tree ensembles of ai.onnx.ml: their attributes as tables of nodes, and what is made of the leaves
+// that rows come to (tree_walk.h).
 #include <math.h>
 #include <string.h>
 
 #include "compiler/onnx/compose.h"
 #include "compiler/onnx/ops.h"
-#include "compiler/passes/index_checks.h"
+#include "compiler/onnx/tree_walk.h"
 
 enum { most_nodes = 1 << 23, most_weights = 1 << 26 };
-
-typedef enum branch_mode { LEQ, LT, GTE, GT, EQ, NEQ, MODE_COUNT } branch_mode;
-
-typedef struct ensemble {
-    int64_t nodes, targets, trees, depth;
-    int64_t *feature, *yes, *no, *mode, *roots;  // of nodes; roots of trees
-    double *split;
-    bool *missing;    // NaN goes to `yes`
-    double *weights;  // (nodes, targets), `absent` where a leaf has none
-    double absent;
-    bool any_missing;
-} ensemble;
 
 // ---- attributes ----
 
@@ -37,7 +24,7 @@ static const onnx_attr *list_of(onnx_compose *c, const char *name, int64_t count
     return NULL;
 }
 
-static void make_tables(onnx_compose *c, ensemble *e, int64_t nodes, int64_t targets) {
+static void make_tables(onnx_compose *c, onnx_trees *e, int64_t nodes, int64_t targets) {
     berth_arena *arena = c->call->im->scratch;
     if (nodes < 1 || nodes > most_nodes || targets < 1 || targets > most_weights / nodes) {
         onnx_compose_fail(c, BERTH_UNSUPPORTED, "trees of %lld nodes and %lld targets",
@@ -58,130 +45,12 @@ static void make_tables(onnx_compose *c, ensemble *e, int64_t nodes, int64_t tar
     for (int64_t i = 0; i < nodes * targets; ++i) e->weights[i] = e->absent;
 }
 
-static void add_weight(ensemble *e, int64_t node, int64_t target, double weight) {
+static void add_weight(onnx_trees *e, int64_t node, int64_t target, double weight) {
     double *at = &e->weights[node * e->targets + target];
     *at = *at == e->absent ? weight : *at + weight;
 }
 
-// The longest way down; also finds ways that never end.
-static void measure(onnx_compose *c, ensemble *e) {
-    berth_arena *arena = c->call->im->scratch;
-    int64_t *queue = berth_arena_new_array(arena, int64_t, e->nodes + 1);
-    int64_t *level = berth_arena_new_array(arena, int64_t, e->nodes);
-    bool *seen = berth_arena_new_array(arena, bool, e->nodes);
-    int64_t begin = 0, end = 0;
-    for (int64_t t = 0; t < e->trees && !c->status; ++t) {
-        if (seen[e->roots[t]])
-            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "two trees share a root");
-        seen[e->roots[t]] = true;
-        queue[end++] = e->roots[t];
-        level[e->roots[t]] = 0;
-    }
-    while (begin < end && !c->status) {
-        int64_t node = queue[begin++], next[2] = {e->yes[node], e->no[node]};
-        if (next[0] == node && next[1] == node) continue;
-        if (level[node] + 1 > e->depth) e->depth = level[node] + 1;
-        for (int i = 0; i < 2; ++i) {
-            if (i && next[1] == next[0]) continue;
-            if (seen[next[i]]) {
-                onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "node %lld has two parents",
-                                  (long long)next[i]);
-                return;
-            }
-            seen[next[i]] = true;
-            level[next[i]] = level[node] + 1;
-            queue[end++] = next[i];
-        }
-    }
-}
-
 // ---- as operations ----
-
-static berth_value_id table(onnx_compose *c, berth_dtype dtype, int rank, const int64_t *dims,
-                            const double *floats, const int64_t *ints) {
-    if (c->status) return BERTH_NONE;
-    berth_tensor tensor = berth_tensor_create(c->call->im->arena, dtype, rank, dims);
-    for (int64_t i = 0; i < berth_tensor_element_count(&tensor); ++i) {
-        if (floats)
-            berth_tensor_set_f64(&tensor, i, floats[i]);
-        else
-            berth_tensor_set_i64(&tensor, i, ints[i]);
-    }
-    return onnx_call_literal(c->call, &tensor);
-}
-
-static berth_value_id compared(onnx_compose *c, int64_t mode, berth_value_id x,
-                               berth_value_id split) {
-    static const berth_op_kind kinds[MODE_COUNT] = {
-        BERTH_OP_LESS_OR_EQUAL, BERTH_OP_LESS,  BERTH_OP_GREATER_OR_EQUAL,
-        BERTH_OP_GREATER,       BERTH_OP_EQUAL, BERTH_OP_EQUAL};
-    berth_value_id result = onnx_make2(c, kinds[mode], x, split);
-    return mode == NEQ ? onnx_make1(c, BERTH_OP_NOT, result) : result;
-}
-
-typedef struct walk {
-    berth_value_id x, feature, split, mode, yes, no, missing;
-    bool used[MODE_COUNT];
-} walk;
-
-static berth_value_id step_down(onnx_compose *c, const walk *w, berth_value_id node) {
-    onnx_made picked =
-        onnx_start(c, BERTH_OP_GATHER_ELEMENTS,
-                   (berth_value_id[]){w->x, onnx_gathered(c, w->feature, node, 0)}, 2, 1);
-    onnx_set_int(picked, "axis", 1);
-    onnx_set_int(picked, BERTH_ATTR_IN_RANGE, 1);
-    berth_value_id x = onnx_finish(picked), split = onnx_gathered(c, w->split, node, 0);
-    berth_value_id goes = BERTH_NONE, mode = BERTH_NONE;
-    for (int m = 0; m < MODE_COUNT; ++m) {
-        if (!w->used[m]) continue;
-        berth_value_id holds = compared(c, m, x, split);
-        if (goes == BERTH_NONE) {
-            goes = holds;
-            continue;
-        }
-        if (mode == BERTH_NONE) mode = onnx_gathered(c, w->mode, node, 0);
-        berth_value_id is = onnx_make2(c, BERTH_OP_EQUAL, mode, onnx_scalar(c, BERTH_DTYPE_I64, m));
-        goes = onnx_where(c, is, holds, goes);
-    }
-    if (w->missing != BERTH_NONE) {
-        berth_value_id kept =
-            onnx_cast_to(c, onnx_gathered(c, w->missing, node, 0), BERTH_DTYPE_BOOL);
-        kept = onnx_make2(c, BERTH_OP_AND, kept, onnx_make1(c, BERTH_OP_IS_NAN, x));
-        goes = onnx_make2(c, BERTH_OP_OR, goes, kept);
-    }
-    return onnx_where(c, goes, onnx_gathered(c, w->yes, node, 0), onnx_gathered(c, w->no, node, 0));
-}
-
-// The weights of the leaves that rows of x come to: (rows, trees, targets).
-static berth_value_id leaf_weights(onnx_compose *c, ensemble *e, berth_value_id x,
-                                   berth_dtype dtype) {
-    walk w = {.x = x, .missing = BERTH_NONE};
-    measure(c, e);
-    if (c->status) return BERTH_NONE;
-    int64_t features = onnx_compose_known_extent(c, x, "the input", 1);
-    int64_t *missing = berth_arena_new_array(c->call->im->scratch, int64_t, e->nodes);
-    for (int64_t i = 0; i < e->nodes; ++i) {
-        w.used[e->mode[i]] = true;
-        missing[i] = e->missing[i];
-        if (e->feature[i] < 0 || e->feature[i] >= features)
-            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "node %lld asks for feature %lld of %lld",
-                              (long long)i, (long long)e->feature[i], (long long)features);
-    }
-    w.feature = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, e->feature);
-    w.split = table(c, onnx_compose_dtype(c, x), 1, &e->nodes, e->split, NULL);
-    w.mode = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, e->mode);
-    w.yes = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, e->yes);
-    w.no = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, e->no);
-    if (e->any_missing) w.missing = table(c, BERTH_DTYPE_I64, 1, &e->nodes, NULL, missing);
-    berth_value_id node = table(c, BERTH_DTYPE_I64, 2, (int64_t[]){1, e->trees}, NULL, e->roots);
-    berth_value_id rows = onnx_unsqueezed(c, onnx_extent_of(c, x, 0), 0);
-    berth_value_id dims[2] = {rows, onnx_int_list(c, &e->trees, 1)};
-    node = onnx_make2(c, BERTH_OP_EXPAND, node, onnx_concatenated(c, dims, 2, 0));
-    for (int64_t d = 0; d < e->depth && !c->status; ++d) node = step_down(c, &w, node);
-    berth_value_id weights =
-        table(c, dtype, 2, (int64_t[]){e->nodes, e->targets}, e->weights, NULL);
-    return onnx_gathered(c, weights, node, 0);
-}
 
 static berth_value_id input_matrix(onnx_compose *c) {
     berth_value_id x = onnx_compose_input(c, 0);
@@ -189,7 +58,7 @@ static berth_value_id input_matrix(onnx_compose *c) {
     return onnx_compose_want_rank(c, x, "the input", 1, 2) == 1 ? onnx_unsqueezed(c, x, 0) : x;
 }
 
-static berth_value_id aggregated(onnx_compose *c, const ensemble *e, berth_value_id weights,
+static berth_value_id aggregated(onnx_compose *c, const onnx_trees *e, berth_value_id weights,
                                  const char *how) {
     berth_op_kind kind = strcmp(how, "MIN") == 0   ? BERTH_OP_REDUCE_MIN
                          : strcmp(how, "MAX") == 0 ? BERTH_OP_REDUCE_MAX
@@ -257,7 +126,7 @@ static uint32_t *order_nodes(onnx_compose *c, const onnx_attr *trees, const onnx
 }
 
 static int64_t mode_of(onnx_compose *c, const char *name) {
-    for (int64_t m = 0; m < MODE_COUNT; ++m)
+    for (int64_t m = 0; m < ONNX_SPLIT_MODES; ++m)
         if (strcmp(mode_names[m], name) == 0) return m;
     if (strcmp(name, "LEAF") != 0)
         onnx_compose_fail(c, BERTH_UNSUPPORTED, "nodes_modes has \"%.32s\"", name);
@@ -265,7 +134,7 @@ static int64_t mode_of(onnx_compose *c, const char *name) {
 }
 
 // The splits, floats or (nodes_values_as_tensor) doubles.
-static void read_splits(onnx_compose *c, ensemble *e) {
+static void read_splits(onnx_compose *c, onnx_trees *e) {
     const onnx_attr *exact = onnx_call_attr(c->call, "nodes_values_as_tensor");
     const onnx_attr *values = exact ? NULL : list_of(c, "nodes_values", e->nodes);
     berth_tensor tensor = {0};
@@ -278,7 +147,7 @@ static void read_splits(onnx_compose *c, ensemble *e) {
 }
 
 // Nodes of both older operators, then the leaves' weights, whose attributes begin with `prefix`.
-static void read_older(onnx_compose *c, ensemble *e, const char *prefix, int64_t targets) {
+static void read_older(onnx_compose *c, onnx_trees *e, const char *prefix, int64_t targets) {
     berth_arena *scratch = c->call->im->scratch;
     const onnx_attr *ids = onnx_call_attr(c->call, "nodes_nodeids");
     make_tables(c, e, ids ? ids->ints.count : 0, targets);
@@ -326,16 +195,17 @@ static berth_value_id with_base(onnx_compose *c, berth_value_id y) {
     const onnx_attr *base = onnx_call_attr(c->call, "base_values");
     if (c->status || !base || !base->floats.count) return y;
     int64_t count = base->floats.count;
-    return onnx_add(c, y, table(c, onnx_compose_dtype(c, y), 1, &count, base->floats.data, NULL));
+    return onnx_add(c, y,
+                    onnx_table(c, onnx_compose_dtype(c, y), 1, &count, base->floats.data, NULL));
 }
 
 berth_status onnx_build_ml_tree_regressor(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
     const char *how = onnx_call_string(call, "aggregate_function", "SUM");
-    ensemble e = {.absent = absent_for(&c, how)};
+    onnx_trees e = {.absent = absent_for(&c, how)};
     if (!c.status) read_older(&c, &e, "target", onnx_call_int(call, "n_targets", 1));
     if (c.status) return c.status;
-    berth_value_id y = leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
+    berth_value_id y = onnx_leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
     y = with_base(&c, aggregated(&c, &e, y, how));
     onnx_compose_output(
         &c, 0, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
@@ -344,7 +214,7 @@ berth_status onnx_build_ml_tree_regressor(onnx_call *call) {
 
 // Two classes with weights of one of them only, as ONNX Runtime reads it: the one score is of the second
 // class; weights that are all positive are shares of 1, others distances to both sides of 0.
-static void two_classes(onnx_compose *c, ensemble *e, berth_value_id names, int64_t class_id) {
+static void two_classes(onnx_compose *c, onnx_trees *e, berth_value_id names, int64_t class_id) {
     const onnx_attr *base = onnx_call_attr(c->call, "base_values");
     const onnx_attr *weights = onnx_call_attr(c->call, "class_weights");
     const char *how = onnx_call_string(c->call, "post_transform", "NONE");
@@ -355,7 +225,7 @@ static void two_classes(onnx_compose *c, ensemble *e, berth_value_id names, int6
         onnx_compose_fail(c, BERTH_UNSUPPORTED, "two base_values for one score");
     if (!logistic && strcmp(how, "NONE") != 0)
         onnx_compose_fail(c, BERTH_UNSUPPORTED, "post_transform \"%.32s\" of one score", how);
-    berth_value_id y = leaf_weights(c, e, input_matrix(c), BERTH_DTYPE_F32);
+    berth_value_id y = onnx_leaf_weights(c, e, input_matrix(c), BERTH_DTYPE_F32);
     y = aggregated(c, e, y, "SUM");
     y = with_base(c, onnx_sliced(c, y, 1, class_id, class_id + 1, 1));
     berth_value_id limit = onnx_like(c, y, positive ? 0.5 : 0);
@@ -376,14 +246,14 @@ berth_status onnx_build_ml_tree_classifier(onnx_call *call) {
     berth_value_id names =
         onnx_ml_class_names(&c, "classlabels_int64s", "classlabels_strings", &count);
     const onnx_attr *of = onnx_call_attr(call, "class_ids");
-    ensemble e = {0};
+    onnx_trees e = {0};
     bool one_score = count == 2 && of && of->ints.count > 0;
     for (uint32_t i = 0; of && i < of->ints.count; ++i)
         one_score &= of->ints.data[i] == of->ints.data[0];
     if (!c.status) read_older(&c, &e, "class", count);
     if (!c.status && one_score) two_classes(&c, &e, names, of->ints.data[0]);
     if (c.status || one_score) return c.status;
-    berth_value_id y = leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
+    berth_value_id y = onnx_leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
     y = with_base(&c, aggregated(&c, &e, y, "SUM"));
     onnx_made best = onnx_start(&c, BERTH_OP_ARG_MAX, &y, 1, 1);
     onnx_set_int(best, "axis", 1);
@@ -412,7 +282,7 @@ static double *numbers_of(onnx_compose *c, const char *name, int64_t count) {
 }
 
 // Inner nodes come first, leaves after them.
-static void read_newer(onnx_compose *c, ensemble *e) {
+static void read_newer(onnx_compose *c, onnx_trees *e) {
     const onnx_attr *features = onnx_call_attr(c->call, "nodes_featureids");
     const onnx_attr *targets = onnx_call_attr(c->call, "leaf_targetids");
     const onnx_attr *roots = onnx_call_attr(c->call, "tree_roots");
@@ -429,7 +299,7 @@ static void read_newer(onnx_compose *c, ensemble *e) {
     for (int64_t i = 0; i < inner && !c->status; ++i) {
         e->feature[i] = features->ints.data[i];
         e->split[i] = splits[i];
-        if (!(modes[i] >= 0 && modes[i] < MODE_COUNT)) {
+        if (!(modes[i] >= 0 && modes[i] < ONNX_SPLIT_MODES)) {
             onnx_compose_fail(c, BERTH_UNSUPPORTED, "node mode %g (6 is membership of a set)",
                               modes[i]);
             return;
@@ -472,13 +342,13 @@ berth_status onnx_build_ml_tree_ensemble(onnx_call *call) {
     if (sum < 0 || sum > 3 || transform < 0 || transform > 4)
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "aggregate_function or post_transform");
     if (c.status) return c.status;
-    ensemble e = {.absent = absent_for(&c, sums[sum])};
+    onnx_trees e = {.absent = absent_for(&c, sums[sum])};
     read_newer(&c, &e);
     if (!c.status && !e.trees) onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "there are no trees");
     if (c.status) return c.status;
     berth_value_id x = input_matrix(&c);
     berth_dtype dtype = onnx_compose_dtype(&c, x);
-    berth_value_id y = aggregated(&c, &e, leaf_weights(&c, &e, x, dtype), sums[sum]);
+    berth_value_id y = aggregated(&c, &e, onnx_leaf_weights(&c, &e, x, dtype), sums[sum]);
     onnx_compose_output(&c, 0, onnx_ml_transformed(&c, y, after[transform]));
     return c.status;
 }

@@ -349,10 +349,42 @@ def regions_of_odd_channels():
              output_height=5, output_width=4, sampling_ratio=2)
 
 
+def grown_trees(count, features, most, modes, splits):
+    """Attributes of trees of unequal depths, which grow at one leaf or another; NaN goes either way."""
+    nodes = {key: [] for key in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")}
+    leaves = {key: [] for key in ("treeids", "nodeids", "ids", "weights")}
+    for tree in range(count):
+        ways = {0: None}
+        for _ in range(int(random.integers(0, most))):
+            open_ends = [node for node, way in ways.items() if way is None]
+            grown = open_ends[-1] if random.integers(3) else open_ends[0]  # more often deeper
+            ways[grown] = (len(ways), len(ways) + 1)
+            ways |= {len(ways): None, len(ways) + 1: None}
+        for node, way in ways.items():
+            entry = (tree, node, int(random.integers(features)), modes[int(random.integers(len(modes)))] if way else "LEAF",
+                     float(random.choice(splits)), *(way or (0, 0)), int(random.integers(2)))
+            for key, value in zip(nodes, entry):
+                nodes[key].append(value)
+            if not way:
+                for key, value in zip(leaves, (tree, node, 0, float(random.integers(-64, 65)) / 64)):
+                    leaves[key].append(value)
+    return {f"nodes_{key}": value for key, value in nodes.items()} | {f"target_{key}": value for key, value in leaves.items()}
+
+
+def deep_trees():
+    largest = np.finfo(np.float32).max
+    x = random.choice(np.array([-np.inf, -largest, -1, 0, 0.5, 1, largest, np.inf, np.nan], np.float32), (40, 6))
+    plain, infinite = [-1.0, 0.0, 0.5, 1.0], [-1.0, 0.0, 0.5, float("inf"), float("-inf")]
+    for name, modes, splits in (("leq", ["LEQ"], plain), ("leq_infinite", ["LEQ", "GT"], infinite), ("lt", ["LT"], plain), ("gte_lt", ["GTE", "LT"], plain),
+                                ("lt_infinite", ["LT"], infinite), ("gt_largest", ["GT"], infinite + [float(largest)]), ("leq_lt", ["LEQ", "LT"], plain)):
+        case(f"tree_regressor_deep_{name}", "TreeEnsembleRegressor", [x], 1, domain=ML, n_targets=1,
+             **grown_trees(80, 6, 9, [f"BRANCH_{mode}" for mode in modes], splits))
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
-                 weights_of_the_run, regions_of_odd_channels):
+                 weights_of_the_run, regions_of_odd_channels, deep_trees):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
