@@ -1,6 +1,7 @@
 // Operators that map to one operation, and those whose attributes became operands.
 #include <string.h>
 
+#include "compiler/onnx/compose.h"
 #include "compiler/onnx/ops.h"
 #include "ir/extend.h"
 
@@ -203,14 +204,54 @@ berth_status onnx_build_top_k(onnx_call *call) {
     return finish_as_named(call, inputs, 2);
 }
 
+// An axis that is computed: x becomes (before, extent, after, parts), is transformed along the second
+// dimension, and gets the other extents back.
+static berth_status build_dft_along(onnx_call *call) {
+    onnx_compose c = onnx_compose_begin(call, 1, 3);
+    berth_value_id x = onnx_compose_input(&c, 0);
+    int64_t rank = onnx_compose_want_rank(&c, x, "the input", 2, BERTH_MAX_RANK),
+            places[BERTH_MAX_RANK];
+    for (int64_t i = 0; i < rank; ++i) places[i] = i;
+    if (c.status) return c.status;
+    berth_value_id axis = onnx_cast_to(&c, onnx_compose_input(&c, 2), BERTH_DTYPE_I64);
+    axis = onnx_reshaped(&c, axis, (int64_t[]){1}, 1);
+    // Both look-ups fail where it is out of range: of all dimensions, and of those that are no parts.
+    axis = onnx_picked(&c, onnx_int_list(&c, places, (uint32_t)rank), axis, 0);
+    berth_value_id place = onnx_int_list(&c, places, (uint32_t)rank - 1);
+    berth_value_id shape = onnx_shape_of(&c, x);
+    berth_value_id dims = onnx_sliced(&c, shape, 0, 0, rank - 1, 1);
+    berth_value_id one = onnx_scalar(&c, BERTH_DTYPE_I64, 1);
+    berth_value_id parts[4] = {
+        onnx_where(&c, onnx_make2(&c, BERTH_OP_LESS, place, axis), dims, one),
+        onnx_picked(&c, dims, axis, 0),
+        onnx_where(&c, onnx_make2(&c, BERTH_OP_GREATER, place, axis), dims, one),
+        onnx_sliced(&c, shape, 0, rank - 1, rank, 1),
+    };
+    for (int i = 0; i < 3; i += 2)
+        parts[i] = onnx_reduced(&c, BERTH_OP_REDUCE_PROD, parts[i], (int64_t[]){0}, 1, true);
+    x = onnx_make2(&c, BERTH_OP_RESHAPE, x, onnx_concatenated(&c, parts, 4, 0));
+    onnx_made dft = onnx_start(&c, BERTH_OP_DFT, (berth_value_id[]){x, onnx_compose_input(&c, 1)},
+                               onnx_call_has(call, 1) ? 2 : 1, 1);
+    onnx_set_copied(dft);
+    onnx_set_int(dft, "axis", 1);
+    berth_value_id y = onnx_finish(dft), made = onnx_shape_of(&c, y);
+    berth_value_id is = onnx_make2(&c, BERTH_OP_EQUAL, place, axis);
+    dims = onnx_where(&c, is, onnx_sliced(&c, made, 0, 1, 2, 1), dims);
+    berth_value_id ends[2] = {dims, onnx_sliced(&c, made, 0, 3, 4, 1)};
+    onnx_compose_output(&c, 0,
+                        onnx_make2(&c, BERTH_OP_RESHAPE, y, onnx_concatenated(&c, ends, 2, 0)));
+    return c.status;
+}
+
 // The axis became an operand in opset 20; here it is an attribute.
 berth_status onnx_build_dft(onnx_call *call) {
     const berth_tensor *given =
         onnx_call_has(call, 2) ? onnx_call_constant(call, call->inputs[2]) : NULL;
     int64_t axis = onnx_call_int(call, "axis", call->im->opset >= 20 ? -2 : 1);
-    if (onnx_call_has(call, 2)) {
-        if (!given || berth_tensor_element_count(given) != 1)
-            return onnx_call_fail(call, BERTH_UNSUPPORTED, "an axis that is not constant");
+    if (onnx_call_has(call, 2) && !given) return build_dft_along(call);
+    if (given) {
+        if (berth_tensor_element_count(given) != 1)
+            return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "the axis is not one number");
         axis = berth_tensor_get_i64(given, 0);
     }
     uint32_t count = call->input_count < 2 ? call->input_count : 2;

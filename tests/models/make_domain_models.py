@@ -381,10 +381,16 @@ def deep_trees():
              **grown_trees(80, 6, 9, [f"BRANCH_{mode}" for mode in modes], splits))
 
 
+def transforms_along_an_axis_of_the_run():
+    for name, axis, length, parts, attributes in (("first", 0, None, 2, {}), ("from_the_end", -2, np.array(9), 1, dict(onesided=1)),
+                                                  ("middle", 1, np.array(4), 2, dict(inverse=1))):
+        case(f"dft_axis_{name}", "DFT", [floats(3, 5, 6, parts), length, np.array(axis)], 1, domain="", main_opset=20, open_dims=True, **attributes)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
-                 weights_of_the_run, regions_of_odd_channels, deep_trees):
+                 weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
