@@ -47,13 +47,15 @@ static void hide_keys(onnx_compose *c, onnx_attention *a, berth_value_id mask) {
     int rank = onnx_compose_want_rank(c, mask, "the mask of keys", 1, 3);
     berth_value_id seen;
     if (rank == 1) {
-        int64_t given = onnx_compose_known_extent(c, mask, "the mask of keys", 0);
-        int64_t batch = onnx_compose_known_extent(c, a->q, "the queries", 0);
-        if (!c->status && given != batch)
+        int64_t given = onnx_compose_extent(c, mask, 0), batch = onnx_compose_extent(c, a->q, 0);
+        if (!c->status && given >= 0 && batch >= 0 && given != batch)
             onnx_compose_fail(c, BERTH_UNSUPPORTED, "a mask of %lld counts for a batch of %lld",
                               (long long)given, (long long)batch);
-        mask =
-            onnx_reshaped(c, onnx_cast_to(c, mask, BERTH_DTYPE_I64), (int64_t[]){-1, 1, 1, 1}, 4);
+        // A run fails where there are not as many as rows of the batch.
+        berth_value_id dims[2] = {onnx_unsqueezed(c, onnx_extent_of(c, a->q, 0), 0),
+                                  onnx_int_list(c, (int64_t[]){1, 1, 1}, 3)};
+        mask = onnx_make2(c, BERTH_OP_RESHAPE, onnx_cast_to(c, mask, BERTH_DTYPE_I64),
+                          onnx_concatenated(c, dims, 2, 0));
         seen = onnx_make2(c, BERTH_OP_LESS, onnx_counting(c, onnx_extent_of(c, a->k, 2)), mask);
     } else {
         seen = onnx_make2(c, BERTH_OP_GREATER, mask, onnx_like(c, mask, 0));

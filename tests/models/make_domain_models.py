@@ -27,14 +27,16 @@ def numbers(low, high, shape, dtype):
 
 def case(name, op_type, inputs, outputs, domain=MICROSOFT, constants=(), open_dims=False, main_opset=18, **attributes):
     """inputs: arrays, None = left out; constants: indices of those that are initializers; outputs: their count, or
-    indices of the wanted ones; open_dims: the dimensions of inputs have names in place of extents."""
+    indices of the wanted ones; open_dims: the dimensions of inputs
+    (True), or the first so many, have names in place of extents."""
     wanted = list(range(outputs)) if isinstance(outputs, int) else outputs
     names = ["" if value is None else f"x{i}" for i, value in enumerate(inputs)]
     results = [f"y{i}" if i in wanted else "" for i in range(max(wanted) + 1)]
     node = helper.make_node(op_type, names, results, domain=domain, **attributes)
     given = [i for i, value in enumerate(inputs) if value is not None]
     free = [i for i in given if i not in constants]
-    dims = lambda i: [f"{names[i]}_{axis}" for axis in range(inputs[i].ndim)] if open_dims else inputs[i].shape
+    opened = lambda i: inputs[i].ndim if open_dims is True else int(open_dims)
+    dims = lambda i: [f"{names[i]}_{axis}" if axis < opened(i) else extent for axis, extent in enumerate(inputs[i].shape)]
     info = lambda i: helper.make_tensor_value_info(names[i], helper.np_dtype_to_tensor_dtype(inputs[i].dtype), dims(i))
     kept = [numpy_helper.from_array(inputs[i], names[i]) for i in constants]
     shown = [onnx.ValueInfoProto(name=name) for name in results if name]
@@ -387,10 +389,19 @@ def transforms_along_an_axis_of_the_run():
         case(f"dft_axis_{name}", "DFT", [floats(3, 5, 6, parts), length, np.array(axis)], 1, domain="", main_opset=20, open_dims=True, **attributes)
 
 
+def counts_of_keys_for_open_batches():
+    batch, length, heads, size = 3, 5, 2, 4
+    q, k, v = (floats(batch, n, heads * size) for n in (length, 7, 7))
+    case("multi_head_attention_open_counts", "MultiHeadAttention", [q, k, v, None, np.array([7, 2, 4], np.int32)], 1, open_dims=2, num_heads=heads)
+    case("attention_open_counts", "Attention", [q, floats(heads * size, 3 * heads * size), floats(3 * heads * size), np.array([5, 1, 3], np.int32)], 1,
+         open_dims=2, constants=(1, 2), num_heads=heads)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
-                 weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run):
+                 weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run,
+                 counts_of_keys_for_open_batches):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
