@@ -4,7 +4,8 @@
 
 // clang-format off
 // Lanes of two registers in turn, of their lower and of their upper halves: log2(side) rounds of that
-// transpose a block (perfect shuffles; Stone, "Parallel Processing with the Perfect Shuffle", 1971).
+// transpose a block (perfect shuffles; Stone, "Parallel Processing with the Perfect Shuffle", 1971). What the next blocks
+// write, 128 bytes on in every row, is fetched ahead: rows lie too far apart for the processor to foresee it.
 const char berth_c_preamble_moves[] =
     "#if defined(__clang__)\n"
     "#define BERTH_TURNS(M, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
@@ -34,7 +35,10 @@ const char berth_c_preamble_moves[] =
     "        for (int i = 0; i < N; ++i) r[i] = z[i]; \\\n"
     "    } \\\n"
     "    BERTH_UNROLL(16) \\\n"
-    "    for (int i = 0; i < N; ++i) __builtin_memcpy((S##_t *)to + i * to_step, &r[i], sizeof(r[i])); \\\n"
+    "    for (int i = 0; i < N; ++i) { \\\n"
+    "        __builtin_memcpy((S##_t *)to + i * to_step, &r[i], sizeof(r[i])); \\\n"
+    "        __builtin_prefetch((const char *)((S##_t *)to + i * to_step) + 128, 1); \\\n"
+    "    } \\\n"
     "}\n"
     "/* Every other element, of two rows of which the second begins with the last one of the first: nothing is read beyond. */\n"
     "#define BERTH_EVENS_4(M, a, b) BERTH_TURNS(M, a, b, 0, 2, 5, 7)\n"

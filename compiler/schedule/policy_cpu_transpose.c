@@ -18,6 +18,10 @@
 #include "ir/layout.h"
 
 enum { most_lanes = 16, most_rounds = 4, line_bytes = 64, most_width_bytes = 256 };
+// Lines of the cache come from further away in pairs.
+enum { pair_bytes = 2 * line_bytes };
+// A block costs as much as this part of its rows one by one.
+enum { least_repeated = 4 };
 
 typedef struct transposition {
     berth_tfn *fn;
@@ -32,7 +36,10 @@ typedef struct transposition {
     int64_t least_lanes;  // of a block
     int64_t
         readable;  // along `across` from its first operand on, padding included; 0 = no more than the loop
-    bool moves;    // elements are not computed; else they are f32
+    bool
+        moves;  // elements are not computed, and the printer has functions for blocks; else they are f32
+    bool
+        repeats;  // elements may be computed again: nothing that they are computed from lies under the results
     bool guarded;  // the value is a choice between it and something else, by a condition on indices
     bool failed;
 } transposition;
@@ -214,6 +221,20 @@ static bool find_loops(transposition *t) {
     return false;
 }
 
+// Whether the value reads what may lie under the results (its own element of them, where results lie over operands).
+static bool reads_results(const transposition *t) {
+    const berth_stmt_node store = t->fn->stmts.data[t->nest.body];
+    expr_list loads = {0};
+    list_loads(t->fn, store.value, &loads);
+    for (uint32_t i = 0; i < loads.count; ++i) {
+        berth_buf buf = t->fn->exprs.data[loads.data[i]].load.buf;
+        if (buf == store.buf ||
+            (t->fn->bufs.data[buf].may_alias && t->fn->bufs.data[store.buf].may_alias))
+            return true;
+    }
+    return false;
+}
+
 // ---- building
 // -------------------------------------------------------------------------------------------------------
 
@@ -350,10 +371,16 @@ static berth_stmt whole_blocks(transposition *t, berth_nest part, int64_t lanes)
     return outer.body && outer.count ? berth_nest_emit(fn, &outer) : outer.body;
 }
 
-// What blocks of `lanes` leave. One by one where forms are to be shared, or every extent has its own.
-static berth_stmt rest_of_blocks(transposition *t, berth_nest part, int64_t lanes) {
+// What blocks of `lanes` leave of loop `loop`: blocks that begin before its end. Where elements may not be computed
+// again, smaller ones; one by one where forms are to be shared, or every extent has its own.
+static berth_stmt rest_of_blocks(transposition *t, berth_nest part, int loop, int64_t lanes) {
     bool whole = part.loops[0].extent % BERTH_CPU_LEAST_LANES == 0 &&
                  part.loops[1].extent % BERTH_CPU_LEAST_LANES == 0;
+    if (t->repeats && part.loops[loop].extent >= lanes / least_repeated) {
+        berth_nest_shift(t->fn, &part, loop, part.loops[loop].extent - lanes);
+        part.loops[loop].extent = lanes;
+        return blocks(t, part, lanes);
+    }
     if (t->facts->any_size && !whole) return plain_loops(t, part);
     return blocks(t, part, lanes / 2);
 }
@@ -379,22 +406,25 @@ static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
     if (!status) items[n++] = whole_blocks(t, part, lanes);
     bool readable = t->readable >= whole[1] + lanes;  // beside the whole blocks
     if (!status && beside.count)
-        items[n++] = readable ? whole_blocks(t, beside, lanes) : rest_of_blocks(t, beside, lanes);
+        items[n++] =
+            readable ? whole_blocks(t, beside, lanes) : rest_of_blocks(t, beside, 1, lanes);
     if (status || !items[0] || !items[n - 1]) {
         berth_decisions_refuse(fn, status);
         t->failed = true;
         return 0;
     }
-    if (below.count) items[n++] = rest_of_blocks(t, below, lanes);
+    if (below.count) items[n++] = rest_of_blocks(t, below, 0, lanes);
     return n == 1 ? items[0] : berth_tfn_seq(fn, items, n);
 }
 
-// Neighbouring operands that are taken together: whole lines of the cache, and several of them where
-// all of the block fits into half of the first level.
+// Neighbouring operands that are taken together: whole lines of the cache, pairs of them where operands and results
+// do not stay in the second level, and several where all of the block fits into half of the first one.
 static int64_t group_width(const transposition *t, const berth_nest *pair) {
     int64_t size_bytes = (int64_t)berth_dtype_size_bytes(t->dtype);
     int64_t width_bytes = line_bytes;
     if (t->facts->any_size) return 4 * width_bytes / size_bytes;
+    if (2 * size_bytes * pair->loops[0].extent * pair->loops[1].extent > t->facts->l2_bytes)
+        width_bytes = pair_bytes;
     while (width_bytes < most_width_bytes &&
            2 * width_bytes * pair->loops[0].extent <= t->facts->l1_bytes / 2)
         width_bytes *= 2;
@@ -411,11 +441,12 @@ static berth_stmt groups(transposition *t, berth_nest pair, int64_t lanes, berth
     berth_tfn *fn = t->fn;
     int64_t width = group_width(t, &pair);
     int64_t extent = pair.loops[1].extent;
-    if (extent <= width) return blocks(t, pair, lanes);
+    int64_t full = extent / width;
+    if (t->repeats && extent % width % lanes) full--;  // the last one and the rest are one group
+    if (full < 1 || extent == width) return blocks(t, pair, lanes);
     berth_nest rest = {0};
     berth_status status = BERTH_OK;
-    int64_t full = extent / width;
-    if (extent % width) status = berth_schedule_peel(fn, &pair, 1, full * width, &rest);
+    if (full * width < extent) status = berth_schedule_peel(fn, &pair, 1, full * width, &rest);
     if (!status && full > 1) status = berth_schedule_split(fn, &pair, 1, width);
     if (status) {
         berth_decisions_refuse(fn, status);
@@ -515,8 +546,9 @@ berth_stmt berth_cpu__transposed(berth_tfn *fn, const berth_nest *nest, const be
     berth_dtype dtype = fn->bufs.data[store.buf].dtype;
     bool moves = dtype != BERTH_DTYPE_F32;
     const berth_expr_node value = fn->exprs.data[store.value];
-    bool choice = moves && value.kind == BERTH_EXPR_SELECT;  // in front of what lies around, if any
-    if (moves && !berth_tfn_moved(fn, dtype, choice ? value.b : store.value)) return 0;
+    bool choice = value.kind == BERTH_EXPR_SELECT;  // in front of what lies around, if any
+    bool only_moved = berth_tfn_moved(fn, dtype, choice ? value.b : store.value) != 0;
+    if (moves && !only_moved) return 0;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
     transposition t = {.fn = fn,
@@ -528,11 +560,14 @@ berth_stmt berth_cpu__transposed(berth_tfn *fn, const berth_nest *nest, const be
                        .least_lanes = berth_dtype_size_bytes(dtype) > sizeof(float)
                                           ? BERTH_CPU_LEAST_LANES / 2
                                           : BERTH_CPU_LEAST_LANES};
-    if (!find_loops(&t) || (choice && !t.guarded) || t.nest.loops[t.along].extent < t.least_lanes)
+    if (!find_loops(&t) || (moves && choice && !t.guarded) ||
+        t.nest.loops[t.along].extent < t.least_lanes)
         return 0;
     if (!moves && !t.guarded) t.readable = readable_across(&t);
+    t.moves |= only_moved && choice == t.guarded && !t.readable;
+    t.repeats = !facts->any_size && !reads_results(&t);
     if (t.nest.loops[t.across].extent < (t.readable ? 2 : t.least_lanes)) return 0;
-    if (!moves)
+    if (!t.moves)
         t.block = berth_tfn_buffer(fn, "block", BERTH_DTYPE_F32, 0, NULL, BERTH_SCOPE_REGISTER);
     berth_nest outer = {0};
     berth_nest pair = {.count = 2, .body = t.nest.body};
@@ -544,7 +579,7 @@ berth_stmt berth_cpu__transposed(berth_tfn *fn, const berth_nest *nest, const be
         outer.loops[outer.count] = t.nest.loops[i];
         outer.loops[outer.count++].kind = outer_kind(&t);
     }
-    int64_t lanes = moves ? most_lanes : facts->lanes;
+    int64_t lanes = t.moves ? most_lanes : facts->lanes;
     outer.body = t.guarded ? guarded_blocks(&t, pair, lanes) : groups(&t, pair, lanes, &outer);
     if (t.failed || !outer.body) return 0;
     return outer.count ? berth_nest_emit(fn, &outer) : outer.body;

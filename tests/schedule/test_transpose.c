@@ -134,9 +134,16 @@ static bench_case build(const form *f) {
     return support_case_parse(text);
 }
 
-static bool has_shuffles(const berth_tfn *fn) {
+// Blocks of computed values are shuffles; of values that are only moved, two loops that the printer has a function for.
+static bool has_blocks(const berth_tfn *fn) {
     for (uint32_t i = 1; i < fn->exprs.count; ++i)
         if (fn->exprs.data[i].kind == BERTH_EXPR_INTRINSIC) return true;
+    for (uint32_t i = 1; i < fn->stmts.count; ++i) {
+        const berth_stmt_node *outer = &fn->stmts.data[i];
+        if (outer->kind != BERTH_STMT_FOR || outer->loop_kind != BERTH_LOOP_UNROLL) continue;
+        const berth_stmt_node *inner = &fn->stmts.data[outer->body];
+        if (inner->kind == BERTH_STMT_FOR && inner->loop_kind == BERTH_LOOP_UNROLL) return true;
+    }
     return false;
 }
 
@@ -157,7 +164,7 @@ ParameterizedTest(int *index, transpose, blocks_in_registers) {
     const float *plain = c.buffers[y];
     status = berth_schedule_apply(c.fn, support_target(c.arena, target));
     cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
-    cr_expect_eq(has_shuffles(c.fn), f->in_registers, "%s of %ld x %ld", f->value, f->extents[2],
+    cr_expect_eq(has_blocks(c.fn), f->in_registers, "%s of %ld x %ld", f->value, f->extents[2],
                  f->extents[3]);
     status = support_interpret(&c);
     cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
@@ -168,6 +175,61 @@ ParameterizedTest(int *index, transpose, blocks_in_registers) {
     cr_expect_leq(support_difference(c.buffers[y], plain, c.element_counts[y]), 1e-6,
                   "%s: compiled for %s", f->value, target);
     support_case_destroy(&c);
+}
+
+// Blocks begin before the end of what is left, and compute some results again: not where these lie over an operand.
+Test(transpose, results_over_an_operand) {
+    static const int64_t extents[][2] = {{29, 23}, {40, 21}, {23, 40}};
+    for (int t = 0; t < target_count; ++t)
+        for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); ++i) {
+            form f = {"%x: f32[D3,D2] in, %a: f32[D2,D3] in",
+                      "%x[%l, %k] * %a[%k, %l]",
+                      {1, 1},
+                      "",
+                      true};
+            memcpy(f.extents + 2, extents[i], sizeof(extents[i]));
+            bench_case c = build(&f);
+            const berth_buf a = 1, y = 2;
+            support_fill(&c, 7);
+            cr_assert_null(support_interpret(&c));
+            size_t size_bytes = (size_t)c.element_counts[y] * sizeof(float);
+            float *plain = berth_arena_new_array(c.arena, float, c.element_counts[y]);
+            memcpy(plain, c.buffers[y], size_bytes);
+            c.fn->bufs.data[a].may_alias = c.fn->bufs.data[y].may_alias = true;
+            cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, targets[t])));
+            cr_expect(has_blocks(c.fn));
+            void *own = c.buffers[y];
+            c.buffers[y] = c.buffers[a];
+            cr_assert_null(berth_tfn_interpret(c.fn, c.buffers, c.arena));
+            cr_expect_eq(support_difference(c.buffers[y], plain, c.element_counts[y]), 0, "%s",
+                         targets[t]);
+            c.buffers[y] = own;
+            support_case_destroy(&c);
+        }
+}
+
+// Operands that leave the second level of the cache behind are read by two lines at a time.
+Test(transpose, pairs_of_lines) {
+    static const struct {
+        const char *target;
+        int64_t groups;
+    } cases[] = {
+        {"cpu -features=avx2,avx512f,fma -vector_bits=512 -l1_bytes=4096 -l2_bytes=65536", 4},
+        {"cpu -features=avx2,avx512f,fma -vector_bits=512 -l1_bytes=4096 -l2_bytes=16384", 2}};
+    form f = {"%x: f32[D3,D2] in", "%x[%l, %k]", {1, 1, 64, 64}, "", true};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        bench_case c = build(&f);
+        cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, cases[i].target)));
+        int64_t groups = 0;
+        for (berth_stmt at = c.fn->body; at && groups <= 1;) {
+            const berth_stmt_node *node = &c.fn->stmts.data[at];
+            cr_assert(node->kind == BERTH_STMT_FOR || node->kind == BERTH_STMT_SEQ);
+            if (node->kind == BERTH_STMT_FOR) berth_tfn_const_value(c.fn, node->value, &groups);
+            at = node->kind == BERTH_STMT_FOR ? node->body : c.fn->lists.data[node->first];
+        }
+        cr_expect_eq(groups, cases[i].groups, "%s: %ld", cases[i].target, (long)groups);
+        support_case_destroy(&c);
+    }
 }
 
 // y[b, i, j] = sum over k of x[b, i, k] * w[b, j, k].
