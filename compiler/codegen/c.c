@@ -172,8 +172,20 @@ static const char *vector_load(berth_c_printer *p, berth_buf buf, const char *of
     return berth_arena_printf(p->arena, "*(const %s_u *)(b%u + %s)", type, buf, offset);
 }
 
-static const char *pairs_load(berth_c_printer *p, berth_buf buf, const char *offset, int lanes) {
+// Lanes that lie further apart than pairs do, in memory that 32 bits count.
+static bool has_steps(const berth_c_printer *p, berth_buf buf, int64_t step, int lanes) {
+    enum { most_step = 1 << 26 };
+    return step > 2 && step <= most_step && lanes == 16 &&
+           p->fn->bufs.data[buf].dtype == BERTH_DTYPE_F32;
+}
+
+static const char *steps_load(berth_c_printer *p, berth_buf buf, const char *offset, int64_t step,
+                              int lanes) {
     berth_dtype dtype = p->fn->bufs.data[buf].dtype;
+    if (has_steps(p, buf, step, lanes))
+        return berth_arena_printf(p->arena, "((%s)berth_load_steps_f32x16(b%u + %s, %d))",
+                                  berth_c_value_type(p, dtype, lanes), buf, offset, (int)step);
+    if (step != 2) return NULL;
     int bits = 8 * (int)berth_dtype_size_bytes(dtype);
     if ((lanes != 4 && lanes != 8 && lanes != 16) || bits > 32 || dtype == BERTH_DTYPE_BOOL)
         return NULL;
@@ -184,6 +196,14 @@ static const char *pairs_load(berth_c_printer *p, berth_buf buf, const char *off
     return berth_arena_printf(p->arena,
                               "berth_load_%sx%d((const uint16_t *)(berth_evens16x%d[1]){%s})",
                               berth_dtype_name(dtype), lanes, lanes, row);
+}
+
+static bool steps_store(berth_c_printer *p, berth_buf buf, const char *offset, int64_t step,
+                        int lanes, const char *value) {
+    if (!has_steps(p, buf, step, lanes)) return false;
+    berth_c_line(p, "berth_store_steps_f32x16(b%u + %s, %d, (berth_steps_f32)%s);", buf, offset,
+                 (int)step, value);
+    return true;
 }
 
 static void vector_store(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
@@ -243,7 +263,8 @@ static const berth_c_language language = {
     .open_loop = open_loop,
     .declare_buffer = declare_buffer,
     .vector_load = vector_load,
-    .pairs_load = pairs_load,
+    .steps_load = steps_load,
+    .steps_store = steps_store,
     .vector_store = vector_store,
     .vector_literal = vector_literal,
     .vector_lane = vector_lane,

@@ -129,10 +129,10 @@ const char *berth_c_load(berth_c_printer *p, berth_expr id) {
                 p, (berth_dtype)node.dtype,
                 berth_c_temporary(p, (berth_dtype)node.dtype, 1, scalar_load(p, buf, offset)),
                 node.lanes);
-        const char *pairs = step == 2 && p->language->pairs_load
-                                ? p->language->pairs_load(p, buf, offset, node.lanes)
+        const char *steps = p->language->steps_load
+                                ? p->language->steps_load(p, buf, offset, step, node.lanes)
                                 : NULL;
-        if (pairs) return pairs;
+        if (steps) return steps;
     }
     const char *texts[64];
     for (int l = 0; l < node.lanes && l < 64; ++l)
@@ -161,12 +161,17 @@ static void scalar_store(berth_c_printer *p, berth_buf buf, const char *offset, 
 static void vector_store(berth_c_printer *p, berth_buf buf, const berth_expr *indices, int count,
                          berth_dtype dtype, int lanes, const char *value) {
     int64_t step = 0;
-    if (lane_step(p, buf, indices, count, lanes, &step) && step == 1 && has_vector_access(p, buf)) {
+    const bool even = lane_step(p, buf, indices, count, lanes, &step);
+    if (even && step == 1 && has_vector_access(p, buf)) {
         set_alignment(p, buf, indices, count);
         p->language->vector_store(p, buf, lane_offset(p, buf, indices, count, 0), lanes, value);
         return;
     }
     const char *whole = berth_c_temporary(p, dtype, lanes, value);
+    if (even && p->language->steps_store &&
+        p->language->steps_store(p, buf, lane_offset(p, buf, indices, count, 0), step, lanes,
+                                 whole))
+        return;
     for (int l = 0; l < lanes; ++l)
         scalar_store(p, buf, lane_offset(p, buf, indices, count, l),
                      p->language->vector_lane(p, whole, l));

@@ -50,9 +50,13 @@ typedef struct berth_c_language {
                            int64_t scratch_offset);
     // Texts of vector accesses at an element offset, of a vector literal from lane texts.
     const char *(*vector_load)(berth_c_printer *p, berth_buf buf, const char *offset, int lanes);
-    // Every other element from `offset` on, without what lies after the last one; NULL: there is no such load. NULL = of
-    // no type.
-    const char *(*pairs_load)(berth_c_printer *p, berth_buf buf, const char *offset, int lanes);
+    // Elements that lie `step` apart from `offset` on, without what lies after the last one; NULL: there is no such
+    // load. NULL = of no type.
+    const char *(*steps_load)(berth_c_printer *p, berth_buf buf, const char *offset, int64_t step,
+                              int lanes);
+    // Prints a store of such elements; false: there is none. NULL = of no type.
+    bool (*steps_store)(berth_c_printer *p, berth_buf buf, const char *offset, int64_t step,
+                        int lanes, const char *value);
     void (*vector_store)(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
                          const char *value);
     const char *(*vector_literal)(berth_c_printer *p, berth_dtype dtype, const char *const *lanes,

@@ -56,7 +56,8 @@ static berth_stmt tables(berth_tfn *fn, const berth_nest *nest, const berth_cpu_
 
 static berth_stmt lines(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts) {
     berth_stmt made = berth_cpu__lines(fn, nest, facts);
-    return made ? made : berth_cpu__plain_lines(fn, nest, facts);
+    if (!made) made = berth_cpu__plain_lines(fn, nest, facts);
+    return made ? made : berth_cpu__short_rows(fn, nest, facts);
 }
 
 // The first form that the nest has, in this order.

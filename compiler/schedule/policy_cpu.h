@@ -66,6 +66,13 @@ berth_stmt berth_cpu__hoist_tables(berth_tfn *fn, const berth_nest *nest,
 // than the last): lanes along the last loop of the nest, its border by itself; 0 when the nest is
 // none. policy_cpu_lines.c
 berth_stmt berth_cpu__lines(berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts);
+// The last loop in vectors of `lanes` iterations, and what is left in narrower ones, all loops in parallel; 0: the body
+// has no such form. policy_cpu_lines.c
+berth_stmt berth_cpu__in_lanes(berth_tfn *fn, berth_nest nest, int64_t lanes);
+// Bodies with loops over rows shorter than a register: a row in each lane; 0 when the nest is none.
+// policy_cpu_short_rows.c
+berth_stmt berth_cpu__short_rows(berth_tfn *fn, const berth_nest *nest,
+                                 const berth_cpu_facts *facts);
 // Reductions in types without explicit vectors: loops over neighbouring results, or over parts of a sum,
 // innermost; 0 when the nest is none. policy_cpu_plain_lines.c
 berth_stmt berth_cpu__plain_lines(berth_tfn *fn, const berth_nest *nest,

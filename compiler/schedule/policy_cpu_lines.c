@@ -87,8 +87,7 @@ static bool take_off(berth_tfn *fn, berth_nest *nest, int64_t iterations, berth_
     return true;
 }
 
-// Vectors of `lanes` iterations, and what is left in narrower ones; 0: no such form.
-static berth_stmt in_lanes(berth_tfn *fn, berth_nest nest, int64_t lanes) {
+berth_stmt berth_cpu__in_lanes(berth_tfn *fn, berth_nest nest, int64_t lanes) {
     int last = nest.count - 1;
     int64_t extent = nest.loops[last].extent;
     while (lanes > extent) lanes /= 2;
@@ -109,7 +108,7 @@ static berth_stmt in_lanes(berth_tfn *fn, berth_nest nest, int64_t lanes) {
     }
     items[0] = emit_parallel(fn, whole);
     if (extent % lanes == 0) return items[0];
-    items[1] = in_lanes(fn, nest, lanes / 2);
+    items[1] = berth_cpu__in_lanes(fn, nest, lanes / 2);
     return items[1] ? berth_tfn_seq(fn, items, 2) : 0;
 }
 
@@ -203,7 +202,7 @@ berth_stmt berth_cpu__lines(berth_tfn *fn, const berth_nest *nest, const berth_c
     berth_stmt items[3];
     uint32_t n = 0;
     if (before.count) items[n++] = emit_parallel(fn, before);
-    items[n] = in_lanes(fn, inside, facts->lanes);
+    items[n] = berth_cpu__in_lanes(fn, inside, facts->lanes);
     if (!items[n++]) return 0;
     if (after.count) items[n++] = emit_parallel(fn, after);
     return n == 1 ? items[0] : berth_tfn_seq(fn, items, n);
