@@ -206,6 +206,36 @@ static bool steps_store(berth_c_printer *p, berth_buf buf, const char *offset, i
     return true;
 }
 
+// An integer of 32 bits that is one of 16 bits, or of 8.
+static bool is_narrow(const berth_c_printer *p, berth_expr id) {
+    const berth_expr_node *node = &p->fn->exprs.data[id];
+    if (node->kind == BERTH_EXPR_BROADCAST) node = &p->fn->exprs.data[node->a];
+    if (node->kind != BERTH_EXPR_CAST || node->dtype != BERTH_DTYPE_I32) return false;
+    const berth_expr_node *from = &p->fn->exprs.data[node->a];
+    return !from->is_index && (from->dtype == BERTH_DTYPE_I8 || from->dtype == BERTH_DTYPE_U8 ||
+                               from->dtype == BERTH_DTYPE_I16);
+}
+
+static const char *narrow_sum(berth_c_printer *p, berth_expr_node node) {
+    const berth_expr_node *nodes = p->fn->exprs.data;
+    const berth_expr_node product = nodes[node.b];
+    bool sum = node.op == BERTH_BINARY_ADD && node.dtype == BERTH_DTYPE_I32 && !node.is_index &&
+               (node.lanes == 16 || node.lanes == 8);
+    if (!sum || product.kind != BERTH_EXPR_BINARY || product.op != BERTH_BINARY_MUL ||
+        !is_narrow(p, product.a) || !is_narrow(p, product.b))
+        return NULL;
+    bool first = nodes[product.a].kind == BERTH_EXPR_BROADCAST;
+    berth_expr all = first ? product.a : product.b;
+    if (nodes[all].kind != BERTH_EXPR_BROADCAST) return NULL;
+    const char *type = berth_c_value_type(p, BERTH_DTYPE_I32, node.lanes);
+    const char *to = berth_c_value(p, node.a);
+    const char *x = berth_c_value(p, nodes[all].a);
+    const char *w = berth_c_value(p, first ? product.b : product.a);
+    return berth_arena_printf(
+        p->arena, "((%s)berth_add_narrow_x%d((berth_narrow_x%d)%s, %s, (berth_narrow_x%d)%s))",
+        type, node.lanes, node.lanes, to, x, node.lanes, w);
+}
+
 static void vector_store(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
                          const char *value) {
     berth_dtype dtype = p->fn->bufs.data[buf].dtype;
@@ -265,6 +295,7 @@ static const berth_c_language language = {
     .vector_load = vector_load,
     .steps_load = steps_load,
     .steps_store = steps_store,
+    .narrow_sum = narrow_sum,
     .vector_store = vector_store,
     .vector_literal = vector_literal,
     .vector_lane = vector_lane,

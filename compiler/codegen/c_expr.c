@@ -180,6 +180,8 @@ static const char *binary(berth_c_printer *p, berth_expr_node node) {
     static const char *const comparisons[] = {"==", "!=", "<", "<=", ">", ">="};
     berth_dtype from = (berth_dtype)node_of(p, node.a)->dtype;
     if (node.op == BERTH_BINARY_MIN || node.op == BERTH_BINARY_MAX) return min_max(p, node, from);
+    const char *narrow = p->language->narrow_sum ? p->language->narrow_sum(p, node) : NULL;
+    if (narrow) return narrow;
     const char *a = berth_c_value(p, node.a);
     const char *b = berth_c_value(p, node.b);
     bool vector = node.lanes > 1;

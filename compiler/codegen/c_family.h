@@ -57,6 +57,8 @@ typedef struct berth_c_language {
     // Prints a store of such elements; false: there is none. NULL = of no type.
     bool (*steps_store)(berth_c_printer *p, berth_buf buf, const char *offset, int64_t step,
                         int lanes, const char *value);
+    // A sum of a vector and a product of narrow integers; NULL: it has no text of its own. NULL = of no type.
+    const char *(*narrow_sum)(berth_c_printer *p, berth_expr_node node);
     void (*vector_store)(berth_c_printer *p, berth_buf buf, const char *offset, int lanes,
                          const char *value);
     const char *(*vector_literal)(berth_c_printer *p, berth_dtype dtype, const char *const *lanes,

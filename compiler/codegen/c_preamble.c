@@ -558,5 +558,6 @@ void berth_c_preamble(berth_strbuf *out) {
     berth_strbuf_add(out, part8);
     berth_strbuf_add(out, part9);
     berth_strbuf_add(out, berth_c_preamble_moves);
+    berth_strbuf_add(out, berth_c_preamble_narrow);
     berth_strbuf_add(out, berth_c_preamble_lookup);
 }

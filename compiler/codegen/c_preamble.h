@@ -24,6 +24,8 @@ extern const char berth_c_preamble_hyperbola[];
 // With BERTH_FLOAT_DIVISION divisions of up to 32 bits are those of floats, which vectors have.
 extern const char berth_c_preamble_integers[];
 extern const char berth_c_preamble_casts[];
+// Sums of products of narrow numbers in vectors; part of berth_c_preamble.
+extern const char berth_c_preamble_narrow[];
 // c_preamble_f64.c: exp, log, tanh and sigmoid of f64; part of berth_c_preamble.
 extern const char berth_c_preamble_f64[];
 // cuda_preamble.c: all that generated CUDA C needs.

@@ -390,6 +390,19 @@ static bool rows_collide(const berth_cpu_tile *p) {
     return false;
 }
 
+// Columns of one row that read its weights by pairs of lines of the cache: by less, every line is fetched again.
+static int64_t columns_of_lines(const berth_cpu_tile *p, int64_t rows) {
+    enum { pair_bytes = 128, few = 2 };
+    int64_t narrowest = sizeof(float);
+    for (uint32_t i = 0; i < p->loads.items.count; ++i) {
+        int64_t size_bytes =
+            (int64_t)berth_dtype_size_bytes(p->fn->bufs.data[p->loads.items.data[i].buf].dtype);
+        if (berth_cpu_tile__is_vector(p, i) && size_bytes < narrowest) narrowest = size_bytes;
+    }
+    int64_t columns = pair_bytes / (p->lanes * narrowest);
+    return rows > 1 || columns < few ? few : columns;
+}
+
 // Two columns beside many rows; beside few rows more of them, or every sum would wait for the one
 // before it.
 static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
@@ -397,8 +410,9 @@ static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
     int64_t sums = p->facts->caps.sums;
     int64_t wanted = rows >= sums / 2 ? 2 : berth_cpu_tile__ceil_div(sums, rows);
     int64_t groups = vectors * berth_cpu_tile__groups_around(p);
-    while (!p->facts->inside && wanted > 2 && groups < wanted * BERTH_CPU_WANTED_GROUPS)
-        wanted = wanted > 4 ? wanted / 2 : 2;
+    int64_t least = columns_of_lines(p, rows);
+    while (!p->facts->inside && wanted > least && groups < wanted * BERTH_CPU_WANTED_GROUPS)
+        wanted = wanted > 2 * least ? wanted / 2 : least;
     return vectors ? berth_cpu_tile__ceil_div(vectors, berth_cpu_tile__ceil_div(vectors, wanted))
                    : 1;
 }
