@@ -1,5 +1,4 @@
-// Runs the ONNX conformance models of Debian's libonnx-testdata on each device, every model in a
-// process of its own.
+// Runs the ONNX conformance models of Debian's libonnx-testdata on each device, in child processes.
 //   node_models [--data FOLDER] [--device NAME | --cpu-only] [--only GLOB] [--write-table FILE]
 //   [--known FILE]... [--jobs N] [--every N]
 // Prints a line per model that does not pass and a summary per target. A file of known ones has
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/hold_device.h"
 #include "toolkit/verify.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -94,7 +94,7 @@ static void list_models(run *r) {
     r->model_count = kept;
 }
 
-// ---- one model in a child process ---------------------------------------------------------------
+// ---- one model ----------------------------------------------------------------------------------
 
 // The model's path says nothing in a list by model, and differs between machines.
 static void drop_path(char *text, const char *path) {
@@ -196,11 +196,26 @@ static void find_operator(model *m) {
     berth_arena_destroy(arena);
 }
 
+// ---- child processes ----------------------------------------------------------------------------
+
+// A child does models in turn, all on the first target, then all on the next: a compiler for OpenCL
+// takes longer to start than to compile most of these. What ends the child counts for the model and
+// the target that it was at, and another child goes on after it.
+enum { models_of_child = 24 };
+
 typedef struct child {
     pid_t pid;
     int fd;
-    int model;
+    int first, count;  // of its models
+    int at;            // how many of its count * target_count verifications are done
 } child;
+
+// What a child says of one verification.
+typedef struct answer {
+    outcome outcome;
+    char operator_name[64];
+    bool of_strings;
+} answer;
 
 // Ends the process where something leaked. Only on the first target (the CPU): looking for leaks
 // stops all threads, and does not get along with those of OpenCL's drivers.
@@ -210,43 +225,55 @@ static void look_for_leaks(void) {
 #endif
 }
 
-static void start(const run *r, int index, child *c) {
+static void verify_rest(const run *r, const child *c, int fd) {
+    for (int at = c->at; at < c->count * r->target_count; ++at) {
+        int target = at / c->count;
+        model *m = &r->models[c->first + at % c->count];
+        if (target == 0) find_operator(m);
+        if (strcmp(r->requires[target], "opencl:0") == 0) hold_device("opencl");
+        answer told = {.outcome = verify(r, m, target), .of_strings = m->of_strings};
+        if (target == 0) look_for_leaks();
+        memcpy(told.operator_name, m->operator_name, sizeof(told.operator_name));
+        if (write(fd, &told, sizeof(told)) != sizeof(told)) _exit(1);
+    }
+    _exit(0);
+}
+
+static void start(const run *r, child *c) {
     int ends[2];
     c->pid = -1;
+    c->fd = -1;
     if (pipe(ends) != 0) return;
     fflush(NULL);
     c->pid = fork();
     if (c->pid == 0) {
         close(ends[0]);
-        model *m = &r->models[index];
-        find_operator(m);
-        for (int t = 0; t < r->target_count; ++t) {
-            m->outcomes[t] = verify(r, m, t);
-            if (t == 0) look_for_leaks();
-        }
-        ssize_t put = write(ends[1], m->operator_name, sizeof(m->operator_name));
-        put += write(ends[1], &m->of_strings, sizeof(m->of_strings));
-        put += write(ends[1], m->outcomes, sizeof(m->outcomes));
-        _exit(put > 0 ? 0 : 1);
+        verify_rest(r, c, ends[1]);
     }
     close(ends[1]);
     c->fd = ends[0];
-    c->model = index;
 }
 
-static void finish(const run *r, child *c) {
-    model *m = &r->models[c->model];
-    bool complete = read_fully(c->fd, m->operator_name, sizeof(m->operator_name)) &&
-                    read_fully(c->fd, &m->of_strings, sizeof(m->of_strings)) &&
-                    read_fully(c->fd, m->outcomes, sizeof(m->outcomes));
-    int status = 0;
-    close(c->fd);
-    waitpid(c->pid, &status, 0);
-    for (int t = 0; t < r->target_count && (!complete || status != 0); ++t) {
-        m->outcomes[t].state = 1;
-        snprintf(m->outcomes[t].code, most_code, "DIED");
-        snprintf(m->outcomes[t].text, most_text, "the process died (status %d)", status);
+// Reads what the child says until it ends. Whether all of its verifications are done then.
+static bool finish(const run *r, child *c) {
+    int total = c->count * r->target_count;
+    answer told;
+    for (; c->at < total && read_fully(c->fd, &told, sizeof(told)); c->at++) {
+        model *m = &r->models[c->first + c->at % c->count];
+        m->outcomes[c->at / c->count] = told.outcome;
+        m->of_strings = told.of_strings;
+        memcpy(m->operator_name, told.operator_name, sizeof(m->operator_name));
     }
+    int status = -1;
+    close(c->fd);
+    if (c->pid > 0) waitpid(c->pid, &status, 0);
+    if (c->at == total && status == 0) return true;
+    if (c->at == total) c->at--;  // it ended badly after its last one
+    outcome *o = &r->models[c->first + c->at % c->count].outcomes[c->at / c->count];
+    o->state = 1;
+    snprintf(o->code, most_code, "DIED");
+    snprintf(o->text, most_text, "the process died (status %d)", status);
+    return ++c->at == total;
 }
 
 static void run_all(run *r) {
@@ -254,11 +281,19 @@ static void run_all(run *r) {
     int first = 0;
     int count = 0;
     for (int next = 0; children && (next < r->model_count || count > 0);) {
-        while (next < r->model_count && count < r->jobs)
-            start(r, next++, &children[(first + count++) % r->jobs]);
-        finish(r, &children[first]);
-        first = (first + 1) % r->jobs;
-        count--;
+        while (next < r->model_count && count < r->jobs) {
+            child *c = &children[(first + count++) % r->jobs];
+            int rest = r->model_count - next;
+            *c = (child){.first = next, .count = rest < models_of_child ? rest : models_of_child};
+            next += c->count;
+            start(r, c);
+        }
+        if (finish(r, &children[first])) {
+            first = (first + 1) % r->jobs;
+            count--;
+        } else {
+            start(r, &children[first]);
+        }
     }
     free(children);
 }

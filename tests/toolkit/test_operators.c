@@ -11,6 +11,7 @@
 #include "executor/session.h"
 #include "ir/eval.h"
 #include "tests/check.h"
+#include "tests/hold_device.h"
 #include "tests/kernel_cache.h"
 #include "tests/lower/op_case.h"
 
@@ -180,6 +181,7 @@ Test(operators, cpu_of_each_dot_product, .timeout = 600) {
 }
 
 Test(operators, opencl, .timeout = 600) {
+    hold_device("opencl");
     run_all("opencl -host=cpu", 4);
 }
 
