@@ -150,8 +150,8 @@ Test(several_devices, a_shared_memory_needs_no_copies, .timeout = 300) {
         "--target 'vulkan -shares_host_memory=false,cpu' --pin op:MaxPool=cpu:0",
         // A copy to and from the memory that only one kind shares with the host.
         "--target 'opencl,vulkan -host=cpu' --pin op:MaxPool=vulkan:0",
-        "--target 'opencl -shares_host_memory=true,vulkan -shares_host_memory=false -host=cpu' "
-        "--pin op:MaxPool=vulkan:0",
+        ("--target 'opencl -shares_host_memory=true,vulkan -shares_host_memory=false -host=cpu' "
+         "--pin op:MaxPool=vulkan:0"),
     };
     json_t *alone = berth_json("run", "");
     for (size_t i = 0; i < sizeof(with_copies) / sizeof(with_copies[0]); ++i) {
