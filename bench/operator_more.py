@@ -11,6 +11,12 @@ F32 = np.float32
 Q = (np.float32(.02), np.uint8(128))
 QMS = dict(result=TensorProto.UINT8, **MS)
 
+# ---- rows shorter than a register --------------------------------------------------------------------------------------------------
+for columns in (5, 6, 10, 15):
+    case(f'short_softmax_{columns}', 'Softmax', [x(8000, columns)], axis=-1)
+    case(f'short_log_softmax_{columns}', 'LogSoftmax', [x(8000, columns)], axis=-1)
+    case(f'short_layer_norm_{columns}', 'LayerNormalization', [x(8000, columns), x(columns), x(columns)], axis=-1, opset=17)
+
 # ---- windows --------------------------------------------------------------------------------------------------------------------
 case('more_max_pool_7x7_s4', 'MaxPool', [x(1, 3, 97, 101)], kernel_shape=[7, 7], strides=[4, 4], pads=[3, 3, 3, 3])
 case('more_max_pool_3x3_s3', 'MaxPool', [x(1, 21, 60, 61)], kernel_shape=[3, 3], strides=[3, 3])
