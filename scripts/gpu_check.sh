@@ -10,7 +10,7 @@
 # --pack: the build, the libraries that it needs beside the C library, NVRTC, models, and splits with the CPU built for this
 # processor's instructions, in one file. On a bare machine with NVIDIA's driver (Linux, a C library as new as
 # here): tar xf OUT.tar.gz && berth-gpu/scripts/gpu_check.sh
-# Exit status 1 when a check fails, 2 when there is no GPU that Berth can use.
+# Exit status 1 when a check fails or there is no GPU that Berth can use, 2 for wrong usage.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 roots=(../shared/models models build/models) goals=bench/gpu_goals quick="" every=4
@@ -23,9 +23,9 @@ while [[ ${1:-} == -* ]]; do
   --models) roots=("${2:-}") ;;
   --nodes) nodes=${2:-} ;;
   --goals) goals=${2:-} ;;
-  *) sed -n '2,15p' "$0" | cut -c3-; [[ $1 == -h || $1 == --help ]]; exit ;;
+  *) sed -n '2,13p' "$0" | cut -c3-; [[ $1 == -h || $1 == --help ]] && exit 0; exit 2 ;;
   esac
-  [ -d "${2:-}" ] || { echo "gpu_check.sh: $1 takes a folder" >&2; exit 1; }
+  [ -d "${2:-}" ] || { echo "gpu_check.sh: $1 takes a folder" >&2; exit 2; }
   shift 2
 done
 build=${1:-build/release}
@@ -87,7 +87,7 @@ export BERTH_CACHE_DIR=${BERTH_CACHE_DIR:-$PWD/$build/kernel-cache} BERTH_REQUIR
 devices=$("$berth" devices 2>/dev/null | grep -A1 -E '^  cuda:|^cuda:')
 if ! grep -q '^  cuda:0' <<<"$devices"; then
   say "no CUDA device: $(tail -1 <<<"$devices")"
-  exit 2
+  exit 1
 fi
 grep -q emulated <<<"$devices" && say "THIS IS THE EMULATION OF THE TESTS, NOT A GPU"
 

@@ -3,7 +3,7 @@
 # Usage: gpu_pack.sh OUT.tar.gz [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# -ge 1 ] || { sed -n '3p' "$0" | cut -c3-; exit 1; }
+[ $# -ge 1 ] || { sed -n '3p' "$0" | cut -c3-; exit 2; }
 out=$(realpath -m "$1")
 build=${2:-build/release}
 work=$(mktemp -d)

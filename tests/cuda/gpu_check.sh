@@ -13,6 +13,10 @@ fail() {
   failed=1
 }
 
+scripts/gpu_check.sh --no-such-option >/dev/null
+[ $? -eq 2 ] || fail "a wrong option has another exit status than 2"
+scripts/gpu_check.sh --help | grep '^Exit status' >/dev/null || fail "--help does not end with the exit status"
+
 mkdir -p "$work/models/a_family" "$work/models/digits/test_data_set_0" "$work/models/z_broken/test_data_set_0" "$work/goals" "$work/nodes"
 cp -r tests/models/domains/bias_gelu "$work/models/a_family/one"
 cp -r tests/models/domains/bias_gelu "$work/models/a_family/two"
