@@ -137,6 +137,69 @@ Test(many_devices_command, a_program_runs, .timeout = 300) {
     unlink(program);
 }
 
+// Eight products, each with weights of 256 KiB and 64 KiB in and out.
+static void write_products(void) {
+    FILE *file = open_new(model);
+    fprintf(file, "module \"products\"\ngraph @main(%%r0: f32[64,256]) {\n");
+    for (int i = 0; i < 8; ++i) {
+        fprintf(file, "  %%w%d = constant() {value = f32[256,256] (%d", i, i + 1);
+        for (int k = 1; k < 256 * 256; ++k) fprintf(file, ",%d", i + 1);
+        fprintf(file, ")}\n  %%h%d = matmul(%%r%d, %%w%d)\n  %%r%d = relu(%%h%d)\n", i, i, i, i + 1,
+                i);
+    }
+    fprintf(file, "  return %%r8\n}\n");
+    fclose(file);
+}
+
+static json_t *on_eight_devices(const char *command, const char *parallel) {
+    static const char budgets[] = "d0=448KiB,d1=448KiB,d2=448KiB,d3=448KiB,d4=448KiB,d5=448KiB,"
+                                  "d6=448KiB,d7=448KiB";
+    snprintf(arguments, sizeof(arguments),
+             "%s %s --target %s --costs none --parallel %s --memory %s --format=json", command,
+             model, machine, parallel, budgets);
+    return berth_run_json(arguments);
+}
+
+static double predicted_ms(const char *parallel) {
+    json_t *plan = on_eight_devices("plan", parallel);
+    double ms = json_number_value(json_object_get(plan, "predicted_ms"));
+    json_decref(plan);
+    return ms;
+}
+
+// Each device has room for the weights of one product: `auto` spreads them over all, since that is less
+// time than to read them again and again, and no device holds more than its budget.
+Test(many_devices_command, auto_spreads_a_model_over_eight_devices, .timeout = 120) {
+    write_machine(8, "opencl", 0, "opencl", ", \"host\": {\"kind\": \"cpu\"}");
+    write_products();
+    json_t *plan = on_eight_devices("plan", "auto");
+    double ms = json_number_value(json_object_get(plan, "predicted_ms"));
+    double pipeline_ms = predicted_ms("pipeline");
+    cr_expect_lt(pipeline_ms, predicted_ms("none"));
+    cr_expect_float_eq(ms, pipeline_ms, 1e-9);
+    json_int_t held[8] = {0};
+    size_t i = 0;
+    const json_t *pool = NULL;
+    json_array_foreach(json_object_get(plan, "memory"), i, pool) {
+        const char *memory = json_string_value(json_object_get(pool, "memory"));
+        if (memory[0] == 'd' && memory[1] >= '0' && memory[1] < '8')
+            held[memory[1] - '0'] += json_integer_value(json_object_get(pool, "peak_bytes"));
+    }
+    for (int d = 0; d < 8; ++d)
+        cr_expect(held[d] >= 256 * 1024 && held[d] <= 448 * 1024, "d%d: %" JSON_INTEGER_FORMAT, d,
+                  held[d]);
+    json_decref(plan);
+    json_t *simulation = on_eight_devices("simulate", "auto");
+    int kernels[8] = {0};
+    const json_t *event = NULL;
+    json_array_foreach(json_object_get(simulation, "events"), i, event) {
+        const char *on = json_string_value(json_object_get(event, "on"));
+        if (!json_is_true(json_object_get(event, "copy")) && on[0] == 'd') kernels[on[1] - '0']++;
+    }
+    for (int d = 0; d < 8; ++d) cr_expect_eq(kernels[d], 1, "d%d runs %d kernels", d, kernels[d]);
+    json_decref(simulation);
+}
+
 Test(many_devices_command, hostile_counts_are_refused) {
     write_machine(5000, "cuda", 0, "cuda", "");
     snprintf(arguments, sizeof(arguments), "plan " DIGITS " --target %s", machine);
