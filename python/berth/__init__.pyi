@@ -58,6 +58,7 @@ class Driver(NamedTuple):
     kind: str
     description: str
     missing: str
+    lacking: str
 
 def devices() -> List[Device]: ...
 def drivers() -> List[Driver]: ...
