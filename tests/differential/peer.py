@@ -1,4 +1,5 @@
-"""What the scripts of this folder share: when results are equal, and Berth's package of this checkout."""
+"""What the scripts of this folder share: when results are equal, Berth's package of this checkout, and comparing in a process of its own."""
+import multiprocessing
 import os
 import sys
 
@@ -39,3 +40,16 @@ def differs(expected, got, slack, floor=1e-3):
         return None
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
     return '%d of %d elements differ, the first at %s: expected %s, got %s' % (wrong.sum(), wrong.size, at, expected[at], got[at])
+
+
+def attempt(compare, limit, *arguments):
+    """What `compare(*arguments, sink)`, in a process of its own, puts into the sink; or how that process ended, after `limit` seconds at most."""
+    sink = multiprocessing.Queue()
+    process = multiprocessing.Process(target=compare, args=(*arguments, sink))
+    process.start()
+    process.join(limit)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        return 'no end after %d s' % limit
+    return sink.get() if process.exitcode == 0 else 'the process ended with %d' % process.exitcode

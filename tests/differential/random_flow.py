@@ -14,7 +14,6 @@ Not in the test run, which has no ONNX Runtime: see README.md beside this file.
 """
 import argparse
 import collections
-import multiprocessing
 import os
 import sys
 import tempfile
@@ -24,7 +23,7 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
-from peer import differs, use_package
+from peer import attempt, differs, use_package
 
 F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 DTYPES = {F: np.float32, I: np.int64, B: np.bool_}
@@ -391,24 +390,12 @@ def compare(proto, feeds, expected, options, seed, sink):
             sink.put('refused: %s' % error)
 
 
-def attempt(proto, feeds, expected, options, seed):
-    sink = multiprocessing.Queue()
-    process = multiprocessing.Process(target=compare, args=(proto, feeds, expected, options, seed, sink))
-    process.start()
-    process.join(options.limit)
-    if process.is_alive():
-        process.kill()
-        process.join()
-        return 'no end after %d s' % options.limit
-    return sink.get() if process.exitcode == 0 else 'the process ended with %d' % process.exitcode
-
-
 def shorten(model, feeds, options, seed):
     """The first result of the model that differs alone; (model, expected values, what differs)."""
     for value in model.results:
         proto = model.proto([value])
         expected = expected_of(proto, feeds)
-        found = expected and attempt(proto, feeds, expected, options, seed)
+        found = expected and attempt(compare, options.limit, proto, feeds, expected, options, seed)
         if found and found != NO_FILE:
             return proto, expected, found
     return None
@@ -448,7 +435,7 @@ def main():
         proto = model.proto(model.results)
         expected = expected_of(proto, feeds)
         counts['refused by ONNX Runtime' if expected is None else 'compared'] += 1
-        found = expected and attempt(proto, feeds, expected, options, seed)
+        found = expected and attempt(compare, options.limit, proto, feeds, expected, options, seed)
         if found == NO_FILE:
             counts['of no program file'] += 1
         elif found:
