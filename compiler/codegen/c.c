@@ -314,31 +314,6 @@ const char *berth_codegen_c_type(berth_dtype dtype) {
     return (size_t)dtype < count ? language.storage_types[dtype] : NULL;
 }
 
-// Instances of a macro, once even where the text of several sources becomes one.
-static void add_instance(berth_strbuf *out, const char *macro, uint32_t lanes) {
-    berth_strbuf_addf(out, "#ifndef %s_%u_\n#define %s_%u_\n%s(%u)\n#endif\n", macro, lanes, macro,
-                      lanes, macro, lanes);
-}
-
-// Every vector type comes with its masks: f32xN needs i32xN, and so do integers of 8 and 16 bits.
-// Vectors of more bytes than registers hold are only loaded (operands of intrinsics).
-static void add_vector_types(const berth_c_printer *p, berth_strbuf *out) {
-    enum { most_lanes = 32 };
-    for (uint32_t i = 0; i < p->vector_types.count; ++i) {
-        uint32_t lanes = p->vector_types.data[i] & 0xffff;
-        berth_dtype dtype = (berth_dtype)(p->vector_types.data[i] >> 16);
-        bool narrow = berth_c_is_narrow(dtype);
-        if (dtype == BERTH_DTYPE_F64) {
-            add_instance(out, "BERTH_WIDE", lanes);
-            continue;
-        }
-        if (!narrow || lanes <= most_lanes) add_instance(out, "BERTH_VECTORS", lanes);
-        if (!narrow) continue;
-        add_instance(out, "BERTH_NARROW_TYPES", lanes);
-        if (lanes <= most_lanes) add_instance(out, "BERTH_NARROW", lanes);
-    }
-}
-
 static berth_status print_text(const berth_tfn *fn, const char *prefix, bool marks_numbers,
                                berth_arena *arena, berth_codegen_result *out_result) {
     berth_c_printer *p = berth_c_printer_create(fn, &language, arena);
@@ -347,11 +322,6 @@ static berth_status print_text(const berth_tfn *fn, const char *prefix, bool mar
     memset(out_result, 0, sizeof(*out_result));
     BERTH_TRY(berth_c_printer_run(p, prefix, &kernels, &out_result->kernel_count));
     berth_strbuf whole = berth_strbuf_make(arena);
-    if (marks_numbers)
-        berth_strbuf_add(&whole, BERTH_TEMPLATE_PREAMBLE);
-    else
-        berth_c_preamble(&whole);
-    add_vector_types(p, &whole);
     berth_c_add_intrinsics(p, &whole);
     berth_c_add_callees(p, &whole);
     berth_c_callee_objects(p, out_result);
@@ -399,14 +369,20 @@ berth_toolchain_options berth_codegen_toolchain(const berth_compile_options *opt
                                      .interrupt = options->interrupt};
 }
 
+static const char *whole_source(const berth_codegen_result *result, berth_arena *arena) {
+    return berth_c_complete(result->source, arena);
+}
+
 // Compiled by the system's C compiler and linked to a shared object.
 static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
     berth_toolchain_options toolchain = berth_codegen_toolchain(job->options, job->target);
     toolchain.foreign = job->foreign;
     berth_toolchain_unit *sources =
         berth_arena_new_array(job->arena, berth_toolchain_unit, job->count);
-    berth_strbuf preamble = berth_strbuf_make(job->arena);
-    berth_c_preamble(&preamble);
+    if (!job->foreign) {
+        toolchain.complete = berth_c_complete;
+        toolchain.library = berth_c_library_hash(job->arena);
+    }
     bool matrix_unit = job->foreign;
     for (uint32_t i = 0; i < job->count; ++i) {
         const berth_codegen_result *code = job->units[i].code;
@@ -414,10 +390,8 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
         sources[i] = (berth_toolchain_unit){.label = job->units[i].label,
                                             .source = code->source,
                                             .objects = code->objects,
-                                            .object_count = code->object_count};
-        bool has_preamble = !job->foreign && strncmp(code->source, berth_strbuf_text(&preamble),
-                                                     preamble.length) == 0;
-        if (has_preamble) sources[i].preamble_bytes = preamble.length;
+                                            .object_count = code->object_count,
+                                            .is_part = !job->foreign};
     }
     berth_toolchain_image image;
     BERTH_TRY(berth_toolchain_compile(&toolchain, job->arena, sources, job->count, &image));
@@ -434,6 +408,6 @@ const berth_codegen berth_codegen_c = {.kind = "cpu",
                                        .print = print,
                                        .print_template = print_template,
                                        .number_lines = number_lines,
-                                       .add_preamble = berth_c_preamble,
+                                       .source = whole_source,
                                        .compiles = true,
                                        .finish = finish};

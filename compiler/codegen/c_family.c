@@ -65,10 +65,6 @@ const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype, int lanes)
     if (!known_type)
         berth_c_fail(
             p, berth_status_make(BERTH_UNSUPPORTED, "vectors of %s", berth_dtype_name(dtype)));
-    uint32_t key = (uint32_t)dtype << 16 | (uint32_t)lanes;
-    bool known = false;
-    for (uint32_t i = 0; i < p->vector_types.count; ++i) known |= p->vector_types.data[i] == key;
-    if (!known) berth_vec_push(p->arena, &p->vector_types, key);
     return berth_arena_printf(p->arena, "berth_%sx%d", berth_dtype_name(dtype), lanes);
 }
 

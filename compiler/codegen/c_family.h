@@ -123,7 +123,6 @@ struct berth_c_printer {
     BERTH_VEC(berth_expr) touched;
     uint32_t next_temporary;
     BERTH_VEC(berth_func_id) callees;      // external functions that are called, each once
-    BERTH_VEC(uint32_t) vector_types;      // dtype << 16 | lanes, each once
     bool intrinsics[BERTH_INTRINSIC_END];  // used
     bool *is_fragment;                     // by variable: a let printed by language->fragment
     bool copies_async;                     // the nest has such copies
@@ -168,8 +167,7 @@ void berth_c_line(berth_c_printer *p, const char *format, ...)
 void berth_c_fail(berth_c_printer *p, berth_status status);  // keeps the first
 const char *berth_c_buffer_name(berth_c_printer *p, berth_buf buf);
 const char *berth_c_var_name(berth_c_printer *p, berth_var var);
-const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype,
-                               int lanes);  // notes vector types
+const char *berth_c_value_type(berth_c_printer *p, berth_dtype dtype, int lanes);
 const char *berth_c_storage_type(berth_c_printer *p, berth_dtype dtype);
 
 // c_index.c: texts of index arithmetic and conditions.

@@ -1,6 +1,4 @@
-// Helper functions for C99 without extensions. The preamble (c_preamble.h) is macros that define
-// hundreds of functions, for compilers that drop what is unused; who reads plain C wants to see only
-// what it uses.
+// Helper functions for C99 without extensions: those of the library (c_helpers.h) that code uses, in the words of C99.
 #ifndef BERTH_COMPILER_CODEGEN_C_PLAIN_HELPERS_H_
 #define BERTH_COMPILER_CODEGEN_C_PLAIN_HELPERS_H_
 

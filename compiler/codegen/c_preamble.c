@@ -2,11 +2,18 @@
 // project.
 #include "compiler/codegen/c_preamble.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler/codegen/c_helpers.h"
 #include "compiler/codegen/c_lookup.h"
 #include "compiler/codegen/c_moves.h"
 
+#define MAX_LANES_LOG2 11  // of the longest vectors
+
 // clang-format off
-static const char part1[] =
+// In front of all code.
+static const char head[] =
     "#if defined(__GNUC__) && !defined(__clang__)\n"
     "/* Values carried from one iteration to the next push accumulators out of registers. */\n"
     "#pragma GCC optimize(\"no-predictive-commoning\")\n"
@@ -43,10 +50,6 @@ static const char part1[] =
     "#define BERTH_UNROLL(n) BERTH_PRAGMA(GCC unroll n)\n"
     "#endif\n"
     "#define BERTH_FN static inline __attribute__((always_inline, unused))\n"
-    "#define BERTH_HAS_F64 1\n"
-    "#define BERTH_OWN_CIRCLE 1\n"
-    "#define BERTH_OWN_F64 1\n"
-    "#define BERTH_FLOAT_DIVISION 1\n"
     "/* gcc folds vector loads into every use; an empty asm keeps them in a register. */\n"
     "#define BERTH_KEEP_2(v) ((void)0)\n"
     "#define BERTH_KEEP_4(v) ((void)0)\n"
@@ -251,7 +254,7 @@ static const char part5[] =
     "    float y = a < 0.9375f ? small : big;\n"
     "    return x != x ? x : y; }\n";
 
-// Sine and cosine; then the functions that an exponential in whole registers makes faster.
+// Sine and cosine.
 static const char part_turn[] =
     "/* x = k pi/2 + r, |r| <= pi/4, in f64 with pi/2 in two parts of which the first has 25 bits (Cody and Waite): exact\n"
     "   enough for |x| < 2^28; beyond, the library. turn: 0 = sine, 1 = cosine. Minimax polynomials in r^2. */\n"
@@ -283,254 +286,6 @@ static const char part_turn[] =
     "        for (int i = 0; i < N; ++i) w.at[i] = BERTH_IS_NEAR(u.at[i]) ? w.at[i] : __builtin_##OP##f(u.at[i]); \\\n"
     "    return w.v; }\n";
 
-static const char part6[] =
-    "#if defined(__AVX__)\n"
-    "#define BERTH_MAX_8(a, b) __builtin_ia32_maxps256(a, b)\n"
-    "#define BERTH_MIN_8(a, b) __builtin_ia32_minps256(a, b)\n"
-    "#else\n"
-    "#define BERTH_MAX_8(a, b) berth_select_f32x8(a > b, a, b)\n"
-    "#define BERTH_MIN_8(a, b) berth_select_f32x8(a < b, a, b)\n"
-    "#endif\n"
-    "#if defined(__SSE__)\n"
-    "#define BERTH_MAX_4(a, b) __builtin_ia32_maxps(a, b)\n"
-    "#define BERTH_MIN_4(a, b) __builtin_ia32_minps(a, b)\n"
-    "#else\n"
-    "#define BERTH_MAX_4(a, b) berth_select_f32x4(a > b, a, b)\n"
-    "#define BERTH_MIN_4(a, b) berth_select_f32x4(a < b, a, b)\n"
-    "#endif\n"
-    "#define BERTH_MAX_2(a, b) berth_select_f32x2(a > b, a, b)\n"
-    "#define BERTH_MIN_2(a, b) berth_select_f32x2(a < b, a, b)\n"
-    "#if defined(__AVX512F__) && defined(__clang__)\n"
-    "#define BERTH_MAX_16(a, b) __builtin_ia32_maxps512(a, b, 4)\n"
-    "#define BERTH_MIN_16(a, b) __builtin_ia32_minps512(a, b, 4)\n"
-    "#elif defined(__AVX512F__)\n"
-    "#define BERTH_MAX_16(a, b) __builtin_ia32_maxps512_mask(a, b, a, (uint16_t)-1, 4)\n"
-    "#define BERTH_MIN_16(a, b) __builtin_ia32_minps512_mask(a, b, a, (uint16_t)-1, 4)\n"
-    "#else\n"
-    "#define BERTH_MAX_16(a, b) berth_select_f32x16(a > b, a, b)\n"
-    "#define BERTH_MIN_16(a, b) berth_select_f32x16(a < b, a, b)\n"
-    "#endif\n"
-    "/* The extreme of two, NaN if one is: the instructions give the second operand then. */\n"
-    "#define BERTH_PASS(M, a, b, N) berth_select_f32x##N(a != a, a, BERTH_##M##_##N(a, b))\n"
-    "#define BERTH_PASS_2(M, m, a, b) BERTH_PASS(M, a, b, 2)\n"
-    "#define BERTH_PASS_4(M, m, a, b) BERTH_PASS(M, a, b, 4)\n"
-    "#define BERTH_PASS_32(M, m, a, b) BERTH_PASS(M, a, b, 32)\n"
-    "#if defined(__AVX__)\n"
-    "#define BERTH_PASS_8(M, m, a, b) __builtin_ia32_blendvps256(__builtin_ia32_##m##ps256(a, b), a, (berth_f32x8)(a != a))\n"
-    "#else\n"
-    "#define BERTH_PASS_8(M, m, a, b) BERTH_PASS(M, a, b, 8)\n"
-    "#endif\n"
-    "#if defined(__AVX512F__) && !defined(__clang__)\n"
-    "#define BERTH_PASS_16(M, m, a, b) \\\n"
-    "    __builtin_ia32_##m##ps512_mask(a, b, a, (uint16_t)__builtin_ia32_cmpps512_mask(a, a, 7, (uint16_t)-1, 4), 4)\n"
-    "#else\n"
-    "#define BERTH_PASS_16(M, m, a, b) BERTH_PASS(M, a, b, 16)\n"
-    "#endif\n"
-    "#define BERTH_MAX_32(a, b) berth_select_f32x32(a > b, a, b)\n"
-    "#define BERTH_MIN_32(a, b) berth_select_f32x32(a < b, a, b)\n"
-    "#define BERTH_EACH(OP, N) \\\n"
-    "BERTH_FN berth_f32x##N berth_##OP##_f32x##N(berth_f32x##N x) { \\\n"
-    "    union { berth_f32x##N v; float at[N]; } u = {.v = x}; \\\n"
-    "    for (int i = 0; i < N; ++i) u.at[i] = berth_##OP##_f32(u.at[i]); \\\n"
-    "    return u.v; }\n"
-    "#define BERTH_EACH2(OP, N) \\\n"
-    "BERTH_FN berth_f32x##N berth_##OP##_f32x##N(berth_f32x##N x, berth_f32x##N y) { \\\n"
-    "    union { berth_f32x##N v; float at[N]; } u = {.v = x}, w = {.v = y}; \\\n"
-    "    for (int i = 0; i < N; ++i) u.at[i] = berth_##OP##_f32(u.at[i], w.at[i]); \\\n"
-    "    return u.v; }\n";
-
-static const char part7[] =
-    "#define BERTH_HALF(H, N) \\\n"
-    "BERTH_FN berth_f32x##N berth_load_##H##x##N(const uint16_t *from) { \\\n"
-    "    union { berth_f32x##N v; float at[N]; } u; \\\n"
-    "    for (int i = 0; i < N; ++i) u.at[i] = berth_##H##_to_f32(from[i]); \\\n"
-    "    return u.v; } \\\n"
-    "BERTH_FN void berth_store_##H##x##N(uint16_t *to, berth_f32x##N x) { \\\n"
-    "    union { berth_f32x##N v; float at[N]; } u = {.v = x}; \\\n"
-    "    for (int i = 0; i < N; ++i) to[i] = berth_f32_to_##H(u.at[i]); } \\\n"
-    "BERTH_FN berth_f32x##N berth_round_##H##_f32x##N(berth_f32x##N x) { \\\n"
-    "    union { berth_f32x##N v; float at[N]; } u = {.v = x}; \\\n"
-    "    for (int i = 0; i < N; ++i) u.at[i] = berth_round_##H(u.at[i]); \\\n"
-    "    return u.v; }\n"
-    "#define BERTH_F16_2 BERTH_HALF(f16, 2)\n"
-    "#define BERTH_F16_4 BERTH_HALF(f16, 4)\n"
-    "#define BERTH_F16_8 BERTH_HALF(f16, 8)\n"
-    "#define BERTH_F16_16 BERTH_HALF(f16, 16)\n"
-    "#define BERTH_F16_32 BERTH_HALF(f16, 32)\n"
-    "#if defined(__AVX512F__)\n"
-    "#undef BERTH_F16_16\n"
-    "#define BERTH_F16_16 \\\n"
-    "typedef int16_t berth_halves __attribute__((vector_size(32))); \\\n"
-    "typedef int16_t berth_halves_u __attribute__((vector_size(32), aligned(2), may_alias)); \\\n"
-    "BERTH_FN berth_f32x16 berth_of_halves(berth_halves h) { \\\n"
-    "    return __builtin_ia32_vcvtph2ps512_mask(h, (berth_f32x16){0}, (uint16_t)-1, 4); } \\\n"
-    "BERTH_FN berth_halves berth_to_halves(berth_f32x16 x) { \\\n"
-    "    return (berth_halves)__builtin_ia32_vcvtps2ph512_mask(x, 0, (berth_halves){0}, (uint16_t)-1); } \\\n"
-    "BERTH_FN berth_f32x16 berth_load_f16x16(const uint16_t *from) { \\\n"
-    "    return berth_of_halves(*(const berth_halves_u *)from); } \\\n"
-    "BERTH_FN void berth_store_f16x16(uint16_t *to, berth_f32x16 x) { \\\n"
-    "    *(berth_halves_u *)to = berth_to_halves(x); } \\\n"
-    "BERTH_FN berth_f32x16 berth_round_f16_f32x16(berth_f32x16 x) { return berth_of_halves(berth_to_halves(x)); }\n"
-    "#endif\n"
-    "#if defined(__F16C__)\n"
-    "#undef BERTH_F16_8\n"
-    "#define BERTH_F16_8 \\\n"
-    "typedef int16_t berth_halves8 __attribute__((vector_size(16))); \\\n"
-    "typedef int16_t berth_halves8_u __attribute__((vector_size(16), aligned(2), may_alias)); \\\n"
-    "BERTH_FN berth_f32x8 berth_load_f16x8(const uint16_t *from) { \\\n"
-    "    return __builtin_ia32_vcvtph2ps256(*(const berth_halves8_u *)from); } \\\n"
-    "BERTH_FN void berth_store_f16x8(uint16_t *to, berth_f32x8 x) { \\\n"
-    "    *(berth_halves8_u *)to = (berth_halves8)__builtin_ia32_vcvtps2ph256(x, 0); } \\\n"
-    "BERTH_FN berth_f32x8 berth_round_f16_f32x8(berth_f32x8 x) { \\\n"
-    "    return __builtin_ia32_vcvtph2ps256((berth_halves8)__builtin_ia32_vcvtps2ph256(x, 0)); }\n"
-    "#undef BERTH_F16_4\n"
-    "#define BERTH_F16_4 \\\n"
-    "typedef int16_t berth_halves4 __attribute__((vector_size(16))); \\\n"
-    "BERTH_FN berth_f32x4 berth_load_f16x4(const uint16_t *from) { \\\n"
-    "    berth_halves4 h = {0}; \\\n"
-    "    __builtin_memcpy(&h, from, 8); \\\n"
-    "    return __builtin_ia32_vcvtph2ps(h); } \\\n"
-    "BERTH_FN void berth_store_f16x4(uint16_t *to, berth_f32x4 x) { \\\n"
-    "    const berth_halves4 h = (berth_halves4)__builtin_ia32_vcvtps2ph(x, 0); \\\n"
-    "    __builtin_memcpy(to, &h, 8); } \\\n"
-    "BERTH_FN berth_f32x4 berth_round_f16_f32x4(berth_f32x4 x) { \\\n"
-    "    return __builtin_ia32_vcvtph2ps((berth_halves4)__builtin_ia32_vcvtps2ph(x, 0)); }\n"
-    "#endif\n";
-
-static const char part_vectors[] =
-    "#define BERTH_VECTORS(N) \\\n"
-    "typedef float berth_f32x##N __attribute__((vector_size(4 * N))); \\\n"
-    "typedef int32_t berth_i32x##N __attribute__((vector_size(4 * N))); \\\n"
-    "typedef float berth_f32x##N##_u __attribute__((vector_size(4 * N), aligned(4), may_alias)); \\\n"
-    "typedef int32_t berth_i32x##N##_u __attribute__((vector_size(4 * N), aligned(4), may_alias)); \\\n"
-    "BERTH_FN berth_f32x##N berth_select_f32x##N(berth_i32x##N m, berth_f32x##N a, berth_f32x##N b) { \\\n"
-    "    return (berth_f32x##N)((m & (berth_i32x##N)a) | (~m & (berth_i32x##N)b)); } \\\n"
-    "BERTH_FN berth_i32x##N berth_select_i32x##N(berth_i32x##N m, berth_i32x##N a, berth_i32x##N b) { \\\n"
-    "    return (m & a) | (~m & b); } \\\n"
-    "BERTH_FN berth_f32x##N berth_max_const_f32x##N(berth_f32x##N a, berth_f32x##N c) { return BERTH_MAX_##N(c, a); } \\\n"
-    "BERTH_FN berth_f32x##N berth_min_const_f32x##N(berth_f32x##N a, berth_f32x##N c) { return BERTH_MIN_##N(c, a); } \\\n"
-    "BERTH_FN berth_f32x##N berth_max_f32x##N(berth_f32x##N a, berth_f32x##N b) { return BERTH_PASS_##N(MAX, max, a, b); } \\\n"
-    "BERTH_FN berth_f32x##N berth_min_f32x##N(berth_f32x##N a, berth_f32x##N b) { return BERTH_PASS_##N(MIN, min, a, b); } \\\n"
-    "BERTH_FN berth_i32x##N berth_max_i32x##N(berth_i32x##N a, berth_i32x##N b) { \\\n"
-    "    return berth_select_i32x##N(a > b, a, b); } \\\n"
-    "BERTH_FN berth_i32x##N berth_min_i32x##N(berth_i32x##N a, berth_i32x##N b) { \\\n"
-    "    return berth_select_i32x##N(a < b, a, b); } \\\n"
-    "BERTH_FN berth_f32x##N berth_fma_f32x##N(berth_f32x##N a, berth_f32x##N b, berth_f32x##N c) { return a * b + c; } \\\n"
-    "BERTH_FN berth_f32x##N berth_cast_f32_i32x##N(berth_i32x##N a) { return __builtin_convertvector(a, berth_f32x##N); } \\\n"
-    "BERTH_FN berth_i32x##N berth_cast_i32_f32x##N(berth_f32x##N a) { \\\n"
-    "    union { berth_f32x##N v; float at[N]; } u = {.v = a}; \\\n"
-    "    union { berth_i32x##N v; int32_t at[N]; } w; \\\n"
-    "    for (int i = 0; i < N; ++i) w.at[i] = berth_cast_f32_i32(u.at[i]); \\\n"
-    "    return w.v; } \\\n"
-    "BERTH_FN float berth_reduce_add_f32x##N(berth_f32x##N a) { \\\n"
-    "    union { berth_f32x##N v; float at[N]; } u = {.v = a}; \\\n"
-    "    for (int w = N / 2; w > 0; w /= 2) \\\n"
-    "        for (int i = 0; i < w; ++i) u.at[i] += u.at[i + w]; \\\n"
-    "    return u.at[0]; } \\\n"
-    "BERTH_FN int32_t berth_reduce_add_i32x##N(berth_i32x##N a) { \\\n"
-    "    int32_t sum = 0; \\\n"
-    "    for (int i = 0; i < N; ++i) sum += a[i]; \\\n"
-    "    return sum; } \\\n"
-    "BERTH_FN berth_i32x##N berth_is_nan_f32x##N(berth_f32x##N a) { return a != a; } \\\n"
-    "BERTH_F16_##N BERTH_HALF(bf16, N) \\\n"
-    "BERTH_EACH(abs, N) BERTH_EACH(sign, N) BERTH_EACH(floor, N) BERTH_EACH(ceil, N) BERTH_EACH(round, N) \\\n"
-    "BERTH_EACH(trunc, N) BERTH_EACH(sqrt, N) BERTH_EACH(rsqrt, N) BERTH_EACH(log, N) \\\n"
-    "BERTH_EACH(atan, N) BERTH_EACH(asin, N) BERTH_EACH(acos, N) BERTH_EACH(sinh, N) BERTH_EACH(cosh, N) \\\n"
-    "BERTH_EACH(asinh, N) BERTH_EACH(acosh, N) BERTH_EACH(atanh, N) \\\n"
-    "BERTH_EXP_##N BERTH_TURN(sin, N) BERTH_TURN(cos, N) BERTH_TURN(tan, N) BERTH_EACH2(pow, N)\n";
-
-// Integers of 8 and 16 bits: masks and casts go through vectors of i32. gcc takes conversions that
-// change the size of elements by four apart; BERTH_FAST_<to>_<from>_<lanes> names what to use there.
-static const char part8[] =
-    "#define BERTH_SECOND_(a, b, ...) b\n"
-    "#define BERTH_SECOND(...) BERTH_SECOND_(__VA_ARGS__, ~)\n"
-    "#define BERTH_PLAIN(T, a) __builtin_convertvector(a, T)\n"
-    "#if defined(__x86_64__) && !defined(__clang__)\n"
-    "typedef char berth_bytes __attribute__((vector_size(16)));\n"
-    "typedef int64_t berth_words __attribute__((vector_size(16)));\n"
-    "#define BERTH_LOW(a) ((berth_bytes)(berth_words){(int64_t)(a), 0})\n"
-    "#if defined(__AVX2__)\n"
-    "#define BERTH_FAST_i16_i8_16 ~, BERTH_SXBW\n"
-    "#define BERTH_FAST_i16_u8_16 ~, BERTH_ZXBW\n"
-    "#define BERTH_SXBW(T, a) (T)__builtin_ia32_pmovsxbw256((berth_bytes)(a))\n"
-    "#define BERTH_ZXBW(T, a) (T)__builtin_ia32_pmovzxbw256((berth_bytes)(a))\n"
-    "#define BERTH_FAST_i32_i8_8 ~, BERTH_SXBD_8\n"
-    "#define BERTH_FAST_i32_u8_8 ~, BERTH_ZXBD_8\n"
-    "#define BERTH_SXBD_8(T, a) (T)__builtin_ia32_pmovsxbd256(BERTH_LOW(a))\n"
-    "#define BERTH_ZXBD_8(T, a) (T)__builtin_ia32_pmovzxbd256(BERTH_LOW(a))\n"
-    "#define BERTH_FAST_i8_i32_8 ~, BERTH_DB_8\n"
-    "#define BERTH_FAST_u8_i32_8 ~, BERTH_DB_8\n"
-    "#define BERTH_DB_8(T, a) (T)berth_low_bytes_8((berth_ints)(a))\n"
-    "typedef int32_t berth_ints __attribute__((vector_size(32)));\n"
-    "BERTH_FN int64_t berth_low_bytes_8(berth_ints a) {\n"
-    "    typedef char bytes __attribute__((vector_size(32)));\n"
-    "    bytes first = {0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,\n"
-    "                   0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};\n"
-    "    berth_ints packed = (berth_ints)__builtin_ia32_pshufb256((bytes)a, first);\n"
-    "    union { int32_t half[2]; int64_t whole; } u = {.half = {packed[0], packed[4]}};\n"
-    "    return u.whole; }\n"
-    "#endif\n"
-    "#if defined(__AVX512F__)\n"
-    "#define BERTH_FAST_i32_i8_16 ~, BERTH_SXBD_16\n"
-    "#define BERTH_FAST_i32_u8_16 ~, BERTH_ZXBD_16\n"
-    "#define BERTH_FAST_i32_i16_16 ~, BERTH_SXWD_16\n"
-    "#define BERTH_FAST_i32_u16_16 ~, BERTH_ZXWD_16\n"
-    "#define BERTH_FAST_i8_i32_16 ~, BERTH_DB_16\n"
-    "#define BERTH_FAST_u8_i32_16 ~, BERTH_DB_16\n"
-    "#define BERTH_FAST_i16_i32_16 ~, BERTH_DW_16\n"
-    "#define BERTH_FAST_u16_i32_16 ~, BERTH_DW_16\n"
-    "#define BERTH_DB_16(T, a) (T)__builtin_ia32_pmovdb512_mask(a, (berth_bytes){0}, (uint16_t)-1)\n"
-    "#define BERTH_DW_16(T, a) (T)__builtin_ia32_pmovdw512_mask(a, (berth_i16x16){0}, (uint16_t)-1)\n"
-    "#define BERTH_SXBD_16(T, a) (T)__builtin_ia32_pmovsxbd512_mask((berth_bytes)(a), (T){0}, (uint16_t)-1)\n"
-    "#define BERTH_ZXBD_16(T, a) (T)__builtin_ia32_pmovzxbd512_mask((berth_bytes)(a), (T){0}, (uint16_t)-1)\n"
-    "#define BERTH_SXWD_16(T, a) (T)__builtin_ia32_pmovsxwd512_mask((berth_i16x16)(a), (T){0}, (uint16_t)-1)\n"
-    "#define BERTH_ZXWD_16(T, a) (T)__builtin_ia32_pmovzxwd512_mask((berth_i16x16)(a), (T){0}, (uint16_t)-1)\n"
-    "#endif\n"
-    "#endif\n"
-    "#define BERTH_NARROW_TYPE(S, T, N) \\\n"
-    "typedef T berth_##S##x##N __attribute__((vector_size(sizeof(T) * N))); \\\n"
-    "typedef T berth_##S##x##N##_u __attribute__((vector_size(sizeof(T) * N), aligned(sizeof(T)), may_alias));\n"
-    "#define BERTH_NARROW_TYPES(N) \\\n"
-    "BERTH_NARROW_TYPE(i8, int8_t, N) BERTH_NARROW_TYPE(u8, uint8_t, N) \\\n"
-    "BERTH_NARROW_TYPE(i16, int16_t, N) BERTH_NARROW_TYPE(u16, uint16_t, N)\n"
-    "#define BERTH_NARROW_CAST(TO, FROM, N) \\\n"
-    "BERTH_FN berth_##TO##x##N berth_cast_##TO##_##FROM##x##N(berth_##FROM##x##N a) { \\\n"
-    "    return BERTH_SECOND(BERTH_FAST_##TO##_##FROM##_##N, BERTH_PLAIN)(berth_##TO##x##N, a); }\n";
-
-static const char part9[] =
-    "#define BERTH_NARROW_ONE(S, M, LOW, HIGH, N) \\\n"
-    "BERTH_FN berth_i32x##N berth_mask_##S##x##N(berth_##M##x##N m) { return berth_cast_i32_##M##x##N(m); } \\\n"
-    "BERTH_FN berth_##S##x##N berth_choose_##S##x##N(berth_##M##x##N m, berth_##S##x##N a, berth_##S##x##N b) { \\\n"
-    "    return (berth_##S##x##N)((m & (berth_##M##x##N)a) | (~m & (berth_##M##x##N)b)); } \\\n"
-    "BERTH_FN berth_##S##x##N berth_select_##S##x##N(berth_i32x##N m, berth_##S##x##N a, berth_##S##x##N b) { \\\n"
-    "    return berth_choose_##S##x##N(berth_cast_##M##_i32x##N(m), a, b); } \\\n"
-    "BERTH_FN berth_##S##x##N berth_max_##S##x##N(berth_##S##x##N a, berth_##S##x##N b) { \\\n"
-    "    return berth_choose_##S##x##N(a > b, a, b); } \\\n"
-    "BERTH_FN berth_##S##x##N berth_min_##S##x##N(berth_##S##x##N a, berth_##S##x##N b) { \\\n"
-    "    return berth_choose_##S##x##N(a < b, a, b); } \\\n"
-    "BERTH_FN berth_f32x##N berth_cast_f32_##S##x##N(berth_##S##x##N a) { \\\n"
-    "    return berth_cast_f32_i32x##N(berth_cast_i32_##S##x##N(a)); } \\\n"
-    "BERTH_FN berth_##S##x##N berth_cast_##S##_f32x##N(berth_f32x##N a) { \\\n"
-    "    a = berth_select_f32x##N(a == a, a, (berth_f32x##N){0}); \\\n"
-    "    a = BERTH_MIN_##N(BERTH_MAX_##N(a, (berth_f32x##N){0} + LOW), (berth_f32x##N){0} + HIGH); \\\n"
-    "    return berth_cast_##S##_i32x##N(__builtin_convertvector(a, berth_i32x##N)); } \\\n"
-    "BERTH_FN berth_##S##x##N berth_nearest_##S##_f32x##N(berth_f32x##N a, int z) { \\\n"
-    "    if (LOW < 0) a = berth_select_f32x##N(a == a, a, (berth_f32x##N){0} - (float)z); \\\n"
-    "    a = BERTH_MAX_##N(a, (berth_f32x##N){0} + (LOW - (float)z)); \\\n"
-    "    a = BERTH_MIN_##N(a, (berth_f32x##N){0} + (HIGH - (float)z)); \\\n"
-    "    return berth_cast_##S##_i32x##N((berth_i32x##N)(a + 12582912.0f) + z); }\n"
-    "#define BERTH_NARROW(N) \\\n"
-    "BERTH_NARROW_CAST(i32, i8, N) BERTH_NARROW_CAST(i32, u8, N) \\\n"
-    "BERTH_NARROW_CAST(i32, i16, N) BERTH_NARROW_CAST(i32, u16, N) \\\n"
-    "BERTH_NARROW_CAST(i8, i32, N) BERTH_NARROW_CAST(u8, i32, N) \\\n"
-    "BERTH_NARROW_CAST(i16, i32, N) BERTH_NARROW_CAST(u16, i32, N) \\\n"
-    "BERTH_NARROW_ONE(i8, i8, -128.0f, 127.0f, N) BERTH_NARROW_ONE(u8, i8, 0.0f, 255.0f, N) \\\n"
-    "BERTH_NARROW_ONE(i16, i16, -32768.0f, 32767.0f, N) BERTH_NARROW_ONE(u16, i16, 0.0f, 65535.0f, N) \\\n"
-    "BERTH_NARROW_CAST(i8, u8, N) BERTH_NARROW_CAST(i8, i16, N) BERTH_NARROW_CAST(i8, u16, N) \\\n"
-    "BERTH_NARROW_CAST(u8, i8, N) BERTH_NARROW_CAST(u8, i16, N) BERTH_NARROW_CAST(u8, u16, N) \\\n"
-    "BERTH_NARROW_CAST(i16, i8, N) BERTH_NARROW_CAST(i16, u8, N) BERTH_NARROW_CAST(i16, u16, N) \\\n"
-    "BERTH_NARROW_CAST(u16, i8, N) BERTH_NARROW_CAST(u16, u8, N) BERTH_NARROW_CAST(u16, i16, N)\n";
-
 // clang-format on
 
 void berth_c_preamble_bits(berth_strbuf *out) {
@@ -543,21 +298,56 @@ void berth_c_preamble_shared(berth_strbuf *out) {
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) berth_strbuf_add(out, parts[i]);
 }
 
-void berth_c_preamble(berth_strbuf *out) {
-    berth_strbuf_add(out, part1);
+static void add_library(const int *lanes, uint32_t count, berth_strbuf *out) {
     berth_c_preamble_bits(out);
     berth_c_preamble_shared(out);
-    berth_strbuf_add(out, berth_c_preamble_f64);
-    berth_strbuf_add(out, part_turn);
-    berth_strbuf_add(out, berth_c_preamble_circle);
-    berth_strbuf_add(out, berth_c_preamble_hyperbola);
-    berth_strbuf_add(out, berth_c_preamble_exp);
-    berth_strbuf_add(out, part6);
-    berth_strbuf_add(out, part7);
-    berth_strbuf_add(out, part_vectors);
-    berth_strbuf_add(out, part8);
-    berth_strbuf_add(out, part9);
+    const char *const parts[] = {berth_c_preamble_f64, part_turn, berth_c_preamble_circle,
+                                 berth_c_preamble_hyperbola};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) berth_strbuf_add(out, parts[i]);
+    berth_c_preamble_vectors(lanes, count, out);
     berth_strbuf_add(out, berth_c_preamble_moves);
     berth_strbuf_add(out, berth_c_preamble_narrow);
     berth_strbuf_add(out, berth_c_preamble_lookup);
+}
+
+// The numbers of lanes in the names that code has ("berth_f32x16"), ascending.
+static uint32_t find_lanes(const char *code, int *out_lanes) {
+    uint64_t seen = 0;
+    uint32_t count = 0;
+    for (const char *at = code; *at;) {
+        size_t length = berth_c_word_length(at);
+        bool is_ours = length && strncmp(at, "berth_", strlen("berth_")) == 0;
+        for (size_t i = 1; is_ours && i + 1 < length; ++i) {
+            long lanes = at[i] == 'x' ? strtol(at + i + 1, NULL, 10) : 0;
+            for (int k = 1; k < MAX_LANES_LOG2; ++k) seen |= (uint64_t)(lanes == 1L << k) << k;
+        }
+        at += length ? length : 1;
+    }
+    for (int k = 1; k < MAX_LANES_LOG2; ++k)
+        if (seen >> k & 1) out_lanes[count++] = 1 << k;
+    return count;
+}
+
+const char *berth_c_complete(const char *code, berth_arena *arena) {
+    static const char *const known[] = {"BERTH_HAS_F64", "BERTH_OWN_CIRCLE", "BERTH_OWN_F64",
+                                        "BERTH_FLOAT_DIVISION", NULL};
+    berth_arena *scratch = berth_arena_create_child(arena);
+    int lanes[MAX_LANES_LOG2];
+    berth_strbuf library = berth_strbuf_make(scratch), out = berth_strbuf_make(arena);
+    add_library(lanes, find_lanes(code, lanes), &library);
+    berth_c_helpers *helpers = berth_c_helpers_read(berth_strbuf_text(&library), known, scratch);
+    berth_c_helpers_use(helpers, code);
+    berth_strbuf_add(&out, head);
+    berth_c_helpers_add(helpers, "\n", NULL, &out);
+    berth_strbuf_add(&out, code);
+    berth_arena_destroy(scratch);
+    return berth_strbuf_text(&out);
+}
+
+berth_hash128 berth_c_library_hash(berth_arena *arena) {
+    static const int lanes[] = {2, 4, 8, 16, 32, 64};
+    berth_strbuf text = berth_strbuf_make(arena);
+    berth_strbuf_add(&text, head);
+    add_library(lanes, sizeof(lanes) / sizeof(lanes[0]), &text);
+    return berth_hash128_of(text.data, text.length);
 }

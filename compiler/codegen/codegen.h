@@ -36,8 +36,8 @@ typedef struct berth_kernel_source {
 berth_program_kernel berth_kernel_source_record(const berth_kernel_source *source);
 
 typedef struct berth_codegen_result {
-    const char *source;  // C: a complete compilation unit; OpenCL: the kernels' text without the
-                         // shared preamble; NULL where kernels are bytes
+    const char *source;  // the kernels' text without the helper functions that it calls; NULL where
+                         // kernels are bytes
     const void *code;    // SPIR-V: the kernels' modules (artifact/kernel_abi.h)
     uint64_t code_bytes;
     const berth_object_code *objects;  // that the source calls
@@ -85,8 +85,7 @@ typedef struct berth_codegen {
                                    berth_codegen_result *out_result);
     const char *(*number_arguments)(uint32_t count, berth_arena *arena);
     const char *(*number_lines)(uint32_t count, berth_arena *arena);
-    void (*add_preamble)(berth_strbuf *out);  // (optional) that its templates leave out
-    // (optional: result->source) The text to keep.
+    // (optional: result->source) The text to keep: a whole file.
     const char *(*source)(const berth_codegen_result *result, berth_arena *arena);
     // `finish` compiles: functions of several programs may be one image (compiler/kernels/later_code.h). Not where a driver
     // compiles all of an image when it is loaded.

@@ -138,9 +138,9 @@ const char *berth_template_text(const berth_template *held,
                                 const berth_template_arguments *arguments,
                                 const berth_codegen *codegen, const char *prefix,
                                 berth_arena *arena) {
-    static const char marks[] = BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_HINT_BEGIN
-        BERTH_TEMPLATE_FLOAT_BEGIN BERTH_TEMPLATE_PREFIX BERTH_TEMPLATE_ARGUMENTS
-            BERTH_TEMPLATE_LINES BERTH_TEMPLATE_PREAMBLE;
+    static const char marks[] =
+        BERTH_TEMPLATE_NUMBER_BEGIN BERTH_TEMPLATE_HINT_BEGIN BERTH_TEMPLATE_FLOAT_BEGIN
+            BERTH_TEMPLATE_PREFIX BERTH_TEMPLATE_ARGUMENTS BERTH_TEMPLATE_LINES;
     berth_strbuf out = berth_strbuf_make(arena);
     uint32_t number = 0;
     for (const char *at = held->text; *at;) {
@@ -156,8 +156,6 @@ const char *berth_template_text(const berth_template *held,
             berth_strbuf_add(&out, prefix);
         else if (*at == BERTH_TEMPLATE_ARGUMENTS[0])
             berth_strbuf_add(&out, codegen->number_arguments(arguments->count, arena));
-        else if (*at == BERTH_TEMPLATE_PREAMBLE[0])
-            codegen->add_preamble(&out);
         else
             berth_strbuf_add(&out, codegen->number_lines(arguments->count, arena));
         at++;

@@ -24,8 +24,6 @@
 #define BERTH_TEMPLATE_PREFIX "\x03"     // of entry names
 #define BERTH_TEMPLATE_ARGUMENTS "\x04"  // where berth_codegen.number_arguments go
 #define BERTH_TEMPLATE_LINES "\x05"      // where berth_codegen.number_lines go
-#define BERTH_TEMPLATE_PREAMBLE                                                                    \
-    "\x08"  // where berth_codegen.add_preamble adds: long, always the same
 
 #define BERTH_TEMPLATE_FIXED UINT32_MAX
 

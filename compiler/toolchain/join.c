@@ -9,11 +9,10 @@ typedef struct joiner {
     berth_arena *arena;
     const berth_toolchain_unit *given;
     berth_joined *joined;
-    size_t limit_bytes;  // of kernels in one text
+    size_t limit_bytes;  // of one text
     // The text that is open.
     berth_strbuf text;
     uint32_t first, last, member_count;  // given units
-    size_t kernel_bytes;
 } joiner;
 
 static berth_hash128 hash_of(const berth_toolchain_unit *unit, berth_arena *arena) {
@@ -37,23 +36,14 @@ static uint32_t *find_equal(const berth_toolchain_unit *units, uint32_t count, b
     return same_as;
 }
 
-static size_t kernel_bytes(const berth_toolchain_unit *unit) {
-    return strlen(unit->source) - unit->preamble_bytes;
-}
-
 static bool may_join(const berth_toolchain_unit *unit) {
-    return unit->preamble_bytes > 0 && unit->object_count == 0;
-}
-
-static bool same_preamble(const berth_toolchain_unit *a, const berth_toolchain_unit *b) {
-    return a->preamble_bytes == b->preamble_bytes &&
-           memcmp(a->source, b->source, a->preamble_bytes) == 0;
+    return unit->is_part && unit->object_count == 0;
 }
 
 static size_t limit_of(const berth_toolchain_unit *units, const uint32_t *same_as, uint32_t count) {
     size_t total = 0;
     for (uint32_t i = 0; i < count; ++i)
-        if (same_as[i] == i && may_join(&units[i])) total += kernel_bytes(&units[i]);
+        if (same_as[i] == i && may_join(&units[i])) total += strlen(units[i].source);
     size_t part = total / BERTH_JOINED_PARTS;
     return part < BERTH_JOINED_MIN_BYTES   ? BERTH_JOINED_MIN_BYTES
            : part > BERTH_JOINED_MAX_BYTES ? BERTH_JOINED_MAX_BYTES
@@ -76,16 +66,13 @@ static void close_text(joiner *j) {
 static void add_unit(joiner *j, uint32_t index) {
     const berth_toolchain_unit *unit = &j->given[index];
     bool fits = j->member_count > 0 && may_join(unit) && may_join(&j->given[j->first]) &&
-                same_preamble(unit, &j->given[j->first]) &&
-                j->kernel_bytes + kernel_bytes(unit) <= j->limit_bytes;
+                j->text.length + strlen(unit->source) <= j->limit_bytes;
     if (!fits) {
         close_text(j);
         j->first = index;
-        j->kernel_bytes = 0;
         j->text = berth_strbuf_make(j->arena);
     }
-    berth_strbuf_add(&j->text, unit->source + (fits ? unit->preamble_bytes : 0));
-    j->kernel_bytes += kernel_bytes(unit);
+    berth_strbuf_add(&j->text, unit->source);
     j->last = index;
     j->member_count++;
     j->joined->of[index] = j->joined->count;

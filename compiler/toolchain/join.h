@@ -1,11 +1,11 @@
-// Which sources one compiler gets: equal ones once, small ones with the same preamble in one text.
+// Which sources one compiler gets: equal ones once, small parts in one text.
 #ifndef BERTH_COMPILER_TOOLCHAIN_JOIN_H_
 #define BERTH_COMPILER_TOOLCHAIN_JOIN_H_
 
 #include "compiler/toolchain/toolchain.h"
 
-// A compiler spends about 26 ms before it optimises anything (GCC 12: 6 to start, 7 for the
-// preamble, 11 for its tables of instructions, 2 to assemble) and 1 to 2 ms per KiB of kernels.
+// A compiler spends about 20 ms before it optimises anything (GCC 12: 6 to start, 1 for what all code
+// begins with, 11 for its tables of instructions, 2 to assemble) and 1 to 2 ms per KiB of kernels.
 #define BERTH_JOINED_MIN_BYTES (16 << 10)  // less costs more in starting than it gains in parallel
 #define BERTH_JOINED_MAX_BYTES (48 << 10)  // more leaves cores idle at the end
 #define BERTH_JOINED_PARTS 4               // that a program is split into, within these limits

@@ -190,6 +190,9 @@ static void make_keys(session *s, const char *version) {
     for (uint32_t i = 0; i < s->count; ++i) {
         berth_strbuf text = berth_strbuf_make(s->arena);
         berth_strbuf_add(&text, identity);
+        if (s->units[i].is_part)
+            berth_strbuf_add_n(&text, (const char *)&s->options->library,
+                               sizeof(s->options->library));
         berth_strbuf_add(&text, s->units[i].source);
         for (uint32_t k = 0; k < s->units[i].object_count; ++k) {
             const berth_object_code *object = &s->units[i].objects[k];
@@ -256,9 +259,9 @@ static berth_status add_link_inputs(session *s, arguments *list) {
 }
 
 static berth_status start_unit(session *s, running *slot, uint32_t unit) {
-    const char *source = unit_name(s, unit, "c");
-    BERTH_TRY(berth_work_folder__write(&s->folder, source, s->units[unit].source,
-                                       strlen(s->units[unit].source)));
+    const char *source = unit_name(s, unit, "c"), *text = s->units[unit].source;
+    if (s->units[unit].is_part) text = s->options->complete(text, s->arena);
+    BERTH_TRY(berth_work_folder__write(&s->folder, source, text, strlen(text)));
     bool whole = s->count == 1;
     arguments list = {0};
     add_argument(s, &list, s->compiler);

@@ -8,8 +8,8 @@
 //   // image.data, image.size_bytes: a shared object with the functions of all units
 //
 // The compiler is looked up in a table (find.c) and started without a shell, in a temporary folder
-// that is removed whatever happens; one that takes too long is killed with its children. Small units
-// with the same preamble share a compiler (join.h).
+// that is removed whatever happens; one that takes too long is killed with its children. Small parts
+// of C files share a compiler (join.h).
 //
 // A cache entry's key is the hash of source, flags and the compiler's own identity (version text,
 // path, size, time of change). The version is asked for once and kept in the cache, until the
@@ -41,6 +41,10 @@ typedef struct berth_toolchain_options {
     bool
         foreign;  // sources that people wrote: what their compiler suspects is shown where they are
                   // rejected, wrong pointers are errors, and so are symbols that nothing defines
+    // (optional) Makes a C file of parts, which may be several units' one after the other; `library` is the hash of all that it
+    // may add. Called where a cache has not what would be compiled.
+    const char *(*complete)(const char *parts, berth_arena *arena);
+    berth_hash128 library;
     berth_log log;  // warnings: a cache that cannot be written
     void (*progress)(void *user, uint32_t done, uint32_t total);  // (optional) units done
     void *progress_user;
@@ -54,10 +58,10 @@ typedef struct berth_object_code {
 } berth_object_code;
 
 typedef struct berth_toolchain_unit {
-    const char *label;      // for messages
-    const char *source;     // a complete C file
-    size_t preamble_bytes;  // of `source`: its beginning, which other units have, too; the rest may
-                            // then be compiled together with the rest of others. 0 = alone
+    const char *label;   // for messages
+    const char *source;  // a complete C file, unless:
+    bool is_part;        // it lacks what options->complete puts in front of it, and may be compiled
+                         // together with others
     const berth_object_code *objects;
     uint32_t object_count;
     bool cached;  // out: came from the cache
@@ -70,7 +74,7 @@ typedef struct berth_toolchain_image {
 } berth_toolchain_image;
 
 // Compiles `count` units, at least 1, and links them; functions of different sources have different
-// names, and so has all else after a preamble. Equal sources are compiled once. May be called inside
+// names, and so has all else in parts. Equal sources are compiled once. May be called inside
 // berth_arena_try of `arena`.
 //   errors: UNAVAILABLE no compiler (the message says what to install); INVALID_ARGUMENT a cache
 //   folder that others can

@@ -99,14 +99,8 @@ typedef struct program {
     berth_strbuf kernels;
     berth_strbuf tables;
     berth_strbuf list;
-    size_t preamble_length;
     int count;
 } program;
-
-// The kernels of one source without what all sources begin with.
-static void add_source(program *p, const char *source) {
-    berth_strbuf_add(&p->kernels, source + p->preamble_length);
-}
 
 static void add_buffer(program *p, const berth_tfn *fn, const berth_buf_info *info) {
     berth_layout layout;
@@ -157,7 +151,7 @@ static void add_case(program *p, const char *text) {
     assert_ok(berth_codegen_c.print(fn, NULL, berth_arena_printf(p->arena, "c%d", p->count),
                                     p->arena, &code));
     if (fn->bufs.count > 64) return;
-    add_source(p, code.source);
+    berth_strbuf_add(&p->kernels, code.source);
     add_tables(p, text, fn, &code);
 }
 
@@ -176,11 +170,9 @@ static void add_cases(program *p, int per_operator, void (*add)(program *p, cons
 
 static void write_program(program *p, const char *path) {
     FILE *file = fopen(path, "w");
-    berth_strbuf preamble = berth_strbuf_make(p->arena);
-    berth_c_preamble(&preamble);
     cr_assert_not_null(file);
-    fprintf(file, "%s%s%s%sstatic const op_case op_cases[] = {\n%s};\n%s",
-            berth_strbuf_text(&preamble), berth_strbuf_text(&p->kernels), driver_head,
+    fprintf(file, "%s%s%sstatic const op_case op_cases[] = {\n%s};\n%s",
+            berth_c_complete(berth_strbuf_text(&p->kernels), p->arena), driver_head,
             berth_strbuf_text(&p->tables), berth_strbuf_text(&p->list), driver_tail);
     cr_assert_eq(fclose(file), 0);
 }
@@ -190,9 +182,6 @@ static void run_hostile(const berth_target *target) {
     char folder[] = "/tmp/berth-hostile-XXXXXX";
     cr_assert_null(berth_arena_create(berth_allocator_system(), &p.arena));
     cr_assert_not_null(mkdtemp(folder));
-    berth_strbuf preamble = berth_strbuf_make(p.arena);
-    berth_c_preamble(&preamble);
-    p.preamble_length = preamble.length;
     p.kernels = berth_strbuf_make(p.arena);
     p.tables = berth_strbuf_make(p.arena);
     p.list = berth_strbuf_make(p.arena);

@@ -230,7 +230,7 @@ static berth_status call_kernels(bench_case *c, const berth_codegen_result *code
 berth_status support_run_compiled(bench_case *c, const berth_target *target, bool strict) {
     berth_codegen_result code;
     BERTH_TRY(berth_codegen_c.print(c->fn, NULL, "k", c->arena, &code));
-    const char *source = code.source;
+    const char *source = berth_codegen_c.source(&code, c->arena);
     if (strict)
         source = berth_arena_printf(
             c->arena, "%s%s",

@@ -15,9 +15,13 @@ static berth_toolchain_unit unit_of(toolchain_case *c, uint32_t index, size_t fi
     return (berth_toolchain_unit){
         .label = berth_arena_printf(c->arena, "u%u", index),
         .source = berth_arena_printf(
-            c->arena, PREAMBLE "int f%u(void);\nint f%u(void) { return twice(%u); }\n/*%s*/\n",
-            index, index, index, comment),
-        .preamble_bytes = strlen(PREAMBLE)};
+            c->arena, "int f%u(void);\nint f%u(void) { return twice(%u); }\n/*%s*/\n", index, index,
+            index, comment),
+        .is_part = true};
+}
+
+static const char *complete(const char *parts, berth_arena *arena) {
+    return berth_arena_printf(arena, PREAMBLE "%s", parts);
 }
 
 static uint32_t count_of(const char *text, const char *word) {
@@ -26,14 +30,13 @@ static uint32_t count_of(const char *text, const char *word) {
     return count;
 }
 
-Test(join, small_sources_share_one_preamble) {
+Test(join, small_parts_share_one_text) {
     toolchain_case c = toolchain_case_open();
     berth_toolchain_unit units[3];
     for (uint32_t i = 0; i < 3; ++i) units[i] = unit_of(&c, i, 100);
     berth_joined joined = berth_toolchain__join(units, 3, c.arena);
     cr_assert_eq(joined.count, 1);
     cr_expect_eq(joined.members[0], 3);
-    cr_expect_eq(count_of(joined.units[0].source, PREAMBLE), 1);
     cr_expect(strstr(joined.units[0].source, "int f0(void) { return twice(0); }") &&
               strstr(joined.units[0].source, "int f2(void) { return twice(2); }"));
     cr_expect_str_eq(joined.units[0].label, "u0 to u2");
@@ -49,8 +52,7 @@ Test(join, a_program_is_split_for_several_compilers) {
     cr_expect_geq(joined.count, BERTH_JOINED_PARTS);
     uint32_t members = 0;
     for (uint32_t i = 0; i < joined.count; ++i) {
-        cr_expect_leq(strlen(joined.units[i].source),
-                      strlen(PREAMBLE) + (size_t)BERTH_JOINED_MAX_BYTES);
+        cr_expect_leq(strlen(joined.units[i].source), (size_t)BERTH_JOINED_MAX_BYTES);
         members += joined.members[i];
     }
     cr_expect_eq(members, count);
@@ -64,17 +66,15 @@ Test(join, what_stays_alone) {
     toolchain_case c = toolchain_case_open();
     static const char code[] = "object";
     berth_object_code object = {code, sizeof(code)};
-    berth_toolchain_unit units[7];
-    for (uint32_t i = 0; i < 7; ++i) units[i] = unit_of(&c, i, 100);
-    units[1].preamble_bytes = 0;
+    berth_toolchain_unit units[6];
+    for (uint32_t i = 0; i < 6; ++i) units[i] = unit_of(&c, i, 100);
+    units[1].is_part = false;
     units[3].objects = &object;
     units[3].object_count = 1;
-    units[4].source = "static int other;\nint f4(void);\nint f4(void) { return other; }\n";
-    units[4].preamble_bytes = strlen("static int other;\n");
-    units[6] = unit_of(&c, 6, BERTH_JOINED_MAX_BYTES);
-    berth_joined joined = berth_toolchain__join(units, 7, c.arena);
-    cr_assert_eq(joined.count, 7);
-    for (uint32_t i = 0; i < 7; ++i) cr_expect_str_eq(joined.units[i].source, units[i].source);
+    units[5] = unit_of(&c, 5, BERTH_JOINED_MAX_BYTES);
+    berth_joined joined = berth_toolchain__join(units, 6, c.arena);
+    cr_assert_eq(joined.count, 6);
+    for (uint32_t i = 0; i < 6; ++i) cr_expect_str_eq(joined.units[i].source, units[i].source);
     toolchain_case_close(&c);
 }
 
@@ -103,6 +103,7 @@ static void note_progress(void *user, uint32_t done, uint32_t total) {
 Test(join, the_image_has_the_same_bytes) {
     toolchain_case c = toolchain_case_open();
     c.options.cache_folder = toolchain_case_path(&c, "cache", false);
+    c.options.complete = complete;
     enum { count = 24 };
     berth_toolchain_image images[3];
     for (uint32_t round = 0; round < 3; ++round) {
@@ -127,7 +128,8 @@ Test(join, the_image_has_the_same_bytes) {
 Test(join, a_rejected_source_is_named) {
     toolchain_case c = toolchain_case_open();
     berth_toolchain_unit units[2] = {unit_of(&c, 0, 10), unit_of(&c, 1, 10)};
-    units[1].source = PREAMBLE "int f1(void);\nint f1(void) { return no_such_name; }\n";
+    c.options.complete = complete;
+    units[1].source = "int f1(void);\nint f1(void) { return no_such_name; }\n";
     berth_toolchain_image image;
     berth_status status = berth_toolchain_compile(&c.options, c.arena, units, 2, &image);
     cr_assert(status);
