@@ -28,8 +28,8 @@ typedef struct berth_bare_file {
     size_t size_bytes;
 } berth_bare_file;
 
-// The name as C and files take it: letters, digits and '_', no keyword, at most 48 characters. Inside
-// berth_arena_try of the arena.
+// The name as C and files take it: letters, digits and '_', at most 48 characters; no keyword, standard
+// header or target of CMake's own. Inside berth_arena_try of the arena.
 const char *berth_bare_name(berth_arena *arena, const char *name);
 
 // The sources of a program for executor "aot": header, code, weights, an example, CMakeLists.txt and

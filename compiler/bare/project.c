@@ -78,7 +78,7 @@ const char *berth_bare__cmake(const berth_bare_printer *p) {
         "add_library(%s STATIC %s.c %s_weights.c)\n"
         "set_target_properties(%s PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF)\n"
         "target_include_directories(%s PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})\n"
-        "target_link_libraries(%s PUBLIC m)\n\n"
+        "target_link_libraries(%s PUBLIC -lm)\n\n"
         "option(%s_EXAMPLE \"Build the example\" ON)\n"
         "if(%s_EXAMPLE)\n"
         "  add_executable(%s_example main.c)\n"
