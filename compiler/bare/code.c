@@ -106,11 +106,9 @@ static void add_arrays(const berth_bare_printer *p, berth_strbuf *out) {
 }
 
 static void add_sizes(const berth_bare_printer *p, berth_strbuf *out) {
-    uint64_t total = 0;
     for (uint32_t i = 0; i < p->program->pool_count; ++i) {
         if (!p->pools[i]) continue;
         const berth_program_pool *pool = &p->program->pools[i];
-        total += pool->size_bytes;
         berth_strbuf_addf(out, "/* Pool \"%s\": %s%s. */\n",
                           berth_bare__comment(p->arena, pool->scope), proof(p, i), order_proof(p));
         berth_strbuf_addf(out, "#define %s %llu\n", p->sizes[i],
@@ -122,12 +120,13 @@ static void add_sizes(const berth_bare_printer *p, berth_strbuf *out) {
                           "#define %s_SCRATCH_BYTES %u\n",
                           p->upper, p->scratch_bytes);
     add_shares(p, out);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < p->memory_count; ++i) total += p->memories[i].array_bytes;
     berth_strbuf_addf(out,
                       "/* All static memory that is written, aligned to %d bytes, and all that is "
                       "only read. */\n"
                       "#define %s_RAM_BYTES %llu\n#define %s_CONSTANT_BYTES %llu\n",
-                      BERTH_PLAIN_ALIGNMENT_BYTES, p->upper,
-                      (unsigned long long)(total + p->scratch_bytes), p->upper,
+                      BERTH_PLAIN_ALIGNMENT_BYTES, p->upper, (unsigned long long)total, p->upper,
                       (unsigned long long)p->constant_bytes);
     add_arrays(p, out);
 }

@@ -307,6 +307,7 @@ static const berth_c_language language = {
     .print_loop = print_loop,
     .intrinsic_text = intrinsic_text,
     .stack_limit_bytes = 32768,
+    .scratch_alignment_bytes = 64,
 };
 
 const char *berth_codegen_c_type(berth_dtype dtype) {

@@ -102,7 +102,8 @@ static void print_alloc(berth_c_printer *p, berth_buf buf, private_bytes *held) 
     bool large = held->stack + bytes > (int64_t)p->language->stack_limit_bytes;
     if (info->scope == BERTH_SCOPE_PRIVATE && p->language->stack_limit_bytes && large) {
         offset = held->scratch;
-        held->scratch = (held->scratch + bytes + 63) / 64 * 64;
+        int64_t unit = p->language->scratch_alignment_bytes;
+        held->scratch = (held->scratch + bytes + unit - 1) / unit * unit;
         if (held->scratch > held->most_scratch) held->most_scratch = held->scratch;
     } else
         held->stack += bytes;

@@ -87,6 +87,7 @@ typedef struct berth_c_language {
     void (*after_barrier)(berth_c_printer *p);
     uint32_t
         stack_limit_bytes;  // private buffers of a nest beyond it go to scratch; 0 = no scratch
+    uint32_t scratch_alignment_bytes;  // of each buffer there
 } berth_c_language;
 
 // Element types of C: in memory, and in computations. OpenCL C has its own.

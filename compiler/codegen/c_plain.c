@@ -130,6 +130,7 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
         .vector_lane = vector_lane, .intrinsic_text = intrinsic_text,                              \
         .stack_limit_bytes = STACK_LIMIT_BYTES,                                                    \
+        .scratch_alignment_bytes = BERTH_PLAIN_ALIGNMENT_BYTES,                                    \
     }
 
 static const berth_c_language narrow = PLAIN("int32_t", 32);

@@ -49,6 +49,7 @@ static choice *find_choices(const berth_packager *p, uint32_t place, uint32_t *o
         const berth_target_memory *memory = &target->memories[m];
         uint64_t used = berth_packager__used_bytes(p, m) - berth_packager__scratch_bytes(p, m);
         uint64_t room = memory->budget_bytes > used ? memory->budget_bytes - used : 0;
+        room -= room % BERTH_PLAIN_ALIGNMENT_BYTES;  // as large as the static array may be
         if (memory->budget_bytes == 0) room = UINT64_MAX;
         choices[count++] = (choice){{room, ns_per_byte(memory)}, m, m == own};
     }

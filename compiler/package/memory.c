@@ -320,10 +320,16 @@ uint64_t berth_packager__scratch_bytes(const berth_packager *p, uint32_t memory)
 
 uint64_t berth_packager__used_bytes(const berth_packager *p, uint32_t memory) {
     uint64_t total = berth_packager__scratch_bytes(p, memory);
-    for (uint32_t i = 0; i < p->pools.count; ++i)
-        if (!stays_in_program(p, i) && p->pools.data[i].usage != BERTH_POOL_STORE &&
-            berth_packager__memory(p, p->pool_place.data[i], p->pools.data[i].usage) == memory)
-            total += p->pools.data[i].size_bytes;
+    bool plain = p->target->executor == BERTH_EXECUTOR_AOT;
+    for (uint32_t i = 0; i < p->pools.count; ++i) {
+        const berth_program_pool *pool = &p->pools.data[i];
+        if (stays_in_program(p, i) || pool->usage == BERTH_POOL_STORE ||
+            berth_packager__memory(p, p->pool_place.data[i], pool->usage) != memory)
+            continue;
+        // A static array is as large as its alignment makes it.
+        bool array = plain && pool->usage == BERTH_POOL_WORKSPACE;
+        total += align_up(pool->size_bytes, array ? BERTH_PLAIN_ALIGNMENT_BYTES : 1);
+    }
     return total;
 }
 

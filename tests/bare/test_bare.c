@@ -142,9 +142,21 @@ Test(bare, the_same_module_gives_the_same_bytes) {
 Test(bare, a_name_is_one_that_c_takes) {
     static const struct {
         const char *given, *name;
-    } rows[] = {{"mnist", "mnist"}, {"mnist-8", "mnist_8"}, {"8bit", "m8bit"}, {"", "model"},
-                {"int", "int_"},    {"a//b..c", "a_b_c"},   {"*/", "m"},       {"-x-", "mx"},
-                {"main", "main_"},  {"\xc3\xa4 b", "m_b"}};
+    } rows[] = {{"mnist", "mnist"},
+                {"mnist-8", "mnist_8"},
+                {"8bit", "m8bit"},
+                {"", "model"},
+                {"int", "int_"},
+                {"a//b..c", "a_b_c"},
+                {"*/", "m"},
+                {"-x-", "mx"},
+                {"main", "main_"},
+                {"\xc3\xa4 b", "m_b"},
+                // words of C++, standard headers, targets that CMake and make have for themselves
+                {"export", "export_"},
+                {"math", "math_"},
+                {"test", "test_"},
+                {"Makefile", "Makefile_"}};
     berth_arena *arena = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &arena));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i)
@@ -259,6 +271,39 @@ Test(bare, values_that_do_not_fit_the_memory_are_refused_with_what_they_need) {
     berth_compile_options compile = {.target = target};
     assert_fails(berth_compile(module, &compile, &result), BERTH_OUT_OF_MEMORY, "(8000 bytes)");
     berth_arena_destroy(arena);
+}
+
+// A static array of 9 bytes takes 16, since it is aligned to 8: a memory must have room for these.
+Test(bare, a_budget_counts_static_arrays_as_large_as_they_are) {
+    static const char text[] = "module \"m\"\n"
+                               "graph @main(%x: i8[1,1,5,5]) {\n"
+                               "  %a = max_pool(%x) {kernel_shape = [3, 3]}\n"
+                               "  %b = max_pool(%a) {kernel_shape = [3, 3]}\n"
+                               "  return %b\n"
+                               "}\n";
+    enum { INPUT_BYTES = 32, OUTPUT_BYTES = 1, ARRAY_BYTES = 16 };
+    bare_built b = {0};
+    assert_fails(bare_build(&b, text, "cpu -arch=cortex-m4 -memory_capacity_bytes=48", "odd"),
+                 BERTH_OUT_OF_MEMORY, "(49 bytes)");
+    bare_end(&b);
+    b = (bare_built){0};
+    assert_ok(bare_build(&b, text, "cpu -arch=cortex-m4 -memory_capacity_bytes=49", "odd"));
+    cr_assert_eq(INPUT_BYTES + OUTPUT_BYTES + ARRAY_BYTES, 49);
+    cr_expect(strstr(bare_text_of(&b, "odd.h"), "#define ODD_ARENA_BYTES 9\n"));
+    cr_expect(strstr(bare_text_of(&b, "odd.h"), "#define ODD_RAM_BYTES 16\n"));
+    bare_end(&b);
+}
+
+// The gates of a step are 33 floats, too many for the stack: 132 bytes, and no more than alignment to 8 adds.
+Test(bare, private_arrays_are_aligned_as_static_memory_is) {
+    bare_built b = build("module \"m\"\n"
+                         "graph @main(%x: f32[3,1,5], %w: f32[1,33,5], %r: f32[1,33,11]) {\n"
+                         "  %y, %h = gru(%x, %w, %r, _, _, _) {hidden_size = 11}\n"
+                         "  return %h\n"
+                         "}\n",
+                         "gru");
+    cr_expect(strstr(bare_text_of(&b, "gru.h"), "#define GRU_SCRATCH_BYTES 136\n"));
+    bare_end(&b);
 }
 
 Test(bare, no_session_opens_sources) {
