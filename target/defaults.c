@@ -19,6 +19,17 @@ static void set_real(double *field, double value) {
     if (!(*field > 0)) *field = value;
 }
 
+const char *berth_target__arch_of(const char *word) {
+    static const char *const others[][2] = {{"x86-64", "x86_64"},
+                                            {"amd64", "x86_64"},
+                                            {"arm64", "aarch64"},
+                                            {"armv7", "armv7-a"},
+                                            {"armv7a", "armv7-a"}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i)
+        if (strcmp(word, others[i][0]) == 0) return others[i][1];
+    return word;
+}
+
 static bool is_x86(const berth_target *target) {
     return strcmp(target->arch, "x86_64") == 0 || strcmp(target->arch, "i686") == 0;
 }

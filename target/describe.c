@@ -87,10 +87,9 @@ static const char *push_device(writer *w, const char *name, json *target) {
 // What the system calls an architecture is not always what compilers do.
 static const char *word_of(writer *w, const char *text) {
     char *word = berth_arena_strdup(w->arena, text);
-    if (strcmp(word, "amd64") == 0) return "x86_64";
     for (char *c = word; *c; ++c)
         if (!isalnum((unsigned char)*c) && !strchr("_.-+", *c)) return "";
-    return isalnum((unsigned char)*word) ? word : "";
+    return isalnum((unsigned char)*word) ? berth_target__arch_of(word) : "";
 }
 
 static void put_cpuset(writer *w, json *target, const berth_topology_group *group) {

@@ -221,6 +221,7 @@ berth_target *berth_target__device(berth_target__parse *parse, const json *value
                             "%lld is not a power of two", (long long)alignment);
     if (parse->diagnostics.count != diagnostics_before) return NULL;
     target->capacity_is_assumed = target->memory_capacity_bytes < 0;
+    target->arch = berth_target__arch_of(target->arch);
     berth_target__fill_defaults(parse->arena, target);
     berth_target__canonicalise_device(parse->arena, target);
     return target;

@@ -133,6 +133,8 @@ void berth_target__drop_pins(json *multi, const bool *kept);
 berth_target *berth_target__device(berth_target__parse *parse, const json *value,
                                    const json **out_host);
 // defaults.c
+// One name for each architecture: "arm64" is "aarch64". Words that are no other name stay.
+const char *berth_target__arch_of(const char *word);
 void berth_target__fill_defaults(berth_arena *arena, berth_target *target);
 typedef struct berth_target__memory_defaults {
     uint32_t alignment_bytes;

@@ -209,7 +209,8 @@ static json *resolve_cpu(reader *r, json *given) {
     if (!r->resolve || !machine) return given;
     const json *arch = berth_target__json_get(given, "arch");
     const json *cpu = berth_target__json_get(given, "cpu");
-    if (arch && (arch->type != JSON_TYPE_STRING || strcmp(arch->string, machine->arch) != 0))
+    if (arch && (arch->type != JSON_TYPE_STRING ||
+                 strcmp(berth_target__arch_of(arch->string), machine->arch) != 0))
         return given;
     if (cpu && (cpu->type != JSON_TYPE_STRING || strcmp(cpu->string, machine->cpu) != 0))
         return given;

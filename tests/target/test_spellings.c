@@ -120,6 +120,24 @@ Test(target_spellings, short_form_options) {
     cr_expect_eq(gpu->memory_capacity_bytes, (int64_t)80 << 30);
 }
 
+// uname, Debian and compilers have names of their own for one architecture.
+Test(target_spellings, names_of_an_architecture_are_one) {
+    static const char *const rows[][2] = {{"x86-64", "x86_64"},
+                                          {"amd64", "x86_64"},
+                                          {"arm64", "aarch64"},
+                                          {"armv7", "armv7-a"},
+                                          {"armv7a", "armv7-a"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        char text[64], same[64];
+        snprintf(text, sizeof(text), "cpu -arch=%s -cores=2", rows[i][0]);
+        snprintf(same, sizeof(same), "cpu -arch=%s -cores=2", rows[i][1]);
+        berth_multi_target *a = parse(text), *b = parse(same);
+        cr_expect_str_eq(a->devices[0].target->arch, rows[i][1]);
+        cr_expect(berth_multi_target_equal(a, b), "%s", text);
+        check_round_trip(a, text);
+    }
+}
+
 Test(target_spellings, same_target_same_hash) {
     berth_multi_target *a = parse("cuda -arch=sm_90 -libs=cublas");
     berth_multi_target *b =
