@@ -258,6 +258,8 @@ static berth_status compile_model(berth_model *model, const model_source *source
 // shapes of all inputs are known.
 static bool needs_vm(const berth_model *model, berth_status status) {
     if (berth_status_code(status) != BERTH_UNSUPPORTED || !model->module) return false;
+    if (model->target->executor == BERTH_EXECUTOR_AOT)
+        return false;  // asked for, as by runtime bare
     berth_func_id main = berth_module_find_function(model->module, "main");
     const berth_graph *graph = main == BERTH_NONE ? NULL : berth_graph_get(model->module, main);
     if (!graph) return false;

@@ -77,6 +77,17 @@ static void keeps_to_budgets(const char *folder) {
     keeps_to_budget(folder, "flash", "sram=64KiB", "memory \"flash\", which holds");
 }
 
+// The runtime bare was asked for: the virtual machine, which would run the model, is no way out.
+Test(bare_command, a_refusal_of_control_flow_names_the_node) {
+    static const char model[] = "../shared/models/control_flow/loop_early_exit/model.onnx";
+    if (access(model, R_OK) != 0) cr_skip_test("no %s", model);
+    char arguments[256];
+    snprintf(arguments, sizeof(arguments),
+             "build %s --dim N=1 --target 'cpu -arch=cortex-m4' --runtime bare -o /nowhere/a",
+             model);
+    berth_run_fails(arguments, 1, "(Loop) in ");
+}
+
 Test(bare_command, build_keeps_to_the_boards_memories) {
     in_folder(keeps_to_budgets);
 }
