@@ -13,15 +13,6 @@ static berth_op op_at(const berth_rewriter *r, berth_op_id id) {
     return berth_graph_get(r->module, r->function)->ops.data[id];
 }
 
-static berth_status reshape(berth_rewriter *r, berth_op_id at, int rank, const int64_t *dims,
-                            berth_loc_id loc, berth_value_id *value) {
-    int64_t count = rank;
-    berth_tensor shape = berth_tensor_create(r->module->arena, BERTH_DTYPE_I64, 1, &count);
-    for (int d = 0; d < rank; ++d) berth_tensor_set_i64(&shape, d, dims[d]);
-    berth_value_id inputs[2] = {*value, berth_rewriter_insert_constant(r, at, &shape, loc)};
-    return berth_rewriter_insert(r, at, BERTH_OP_RESHAPE, inputs, 2, NULL, loc, value);
-}
-
 static int64_t product_of(const int64_t *dims, int count) {
     int64_t product = 1;
     for (int d = 0; d < count; ++d) product *= dims[d];
@@ -128,12 +119,12 @@ berth_status berth_join_repeated(berth_rewriter *r, berth_op_id id) {
     berth_value_id inputs[2] = {op.inputs[0], b.source};
     a.dims[rank - 3] = b.dims[rank - 3];
     a.dims[rank - 2] = b.times * rows;
-    BERTH_TRY(reshape(r, id, rank, a.dims, loc, &inputs[0]));
-    BERTH_TRY(reshape(r, id, rank, b.dims, loc, &inputs[1]));
+    BERTH_TRY(berth_rewriter_reshape(r, id, rank, a.dims, loc, &inputs[0]));
+    BERTH_TRY(berth_rewriter_reshape(r, id, rank, b.dims, loc, &inputs[1]));
     if (b.transposed) BERTH_TRY(transpose(r, id, rank, loc, &inputs[1]));
     berth_value_id result = BERTH_NONE;
     BERTH_TRY(berth_rewriter_insert(r, id, BERTH_OP_MATMUL, inputs, 2, NULL, loc, &result));
-    BERTH_TRY(reshape(r, id, rank, y.dims, loc, &result));
+    BERTH_TRY(berth_rewriter_reshape(r, id, rank, y.dims, loc, &result));
     berth_rewriter_replace(r, op.outputs[0], result);
     return BERTH_OK;
 }
@@ -201,11 +192,12 @@ static berth_status move_one(berth_rewriter *r, berth_op_id id, uint32_t at, ber
         inputs[k] = k == at ? product : op.inputs[k];
         const berth_type other = *type_of(r, berth_rewriter_resolve(r, inputs[k]));
         if (k != at && other.rank > tail)
-            BERTH_TRY(reshape(r, id, tail, other.dims + other.rank - tail, op.loc, &inputs[k]));
+            BERTH_TRY(berth_rewriter_reshape(r, id, tail, other.dims + other.rank - tail, op.loc,
+                                             &inputs[k]));
     }
     BERTH_TRY(
         berth_rewriter_insert(r, id, op.kind, inputs, op.input_count, &op.attrs, op.loc, &result));
-    BERTH_TRY(reshape(r, id, y.rank, y.dims, op.loc, &result));
+    BERTH_TRY(berth_rewriter_reshape(r, id, y.rank, y.dims, op.loc, &result));
     berth_rewriter_replace(r, op.outputs[0], result);
     return BERTH_OK;
 }

@@ -139,3 +139,12 @@ berth_tensor berth_rewriter_take(berth_arena *arena, const berth_tensor *from, i
 bool berth_rewriter_may_join(const berth_rewriter *r, berth_loc_id a, berth_loc_id b) {
     return !berth_planner_pinned_apart(r->module, r->module->arena, r->target, a, b);
 }
+
+berth_status berth_rewriter_reshape(berth_rewriter *r, berth_op_id at, int rank,
+                                    const int64_t *dims, berth_loc_id loc, berth_value_id *value) {
+    int64_t count = rank;
+    berth_tensor shape = berth_tensor_create(r->module->arena, BERTH_DTYPE_I64, 1, &count);
+    for (int d = 0; d < rank; ++d) berth_tensor_set_i64(&shape, d, dims[d]);
+    berth_value_id inputs[2] = {*value, berth_rewriter_insert_constant(r, at, &shape, loc)};
+    return berth_rewriter_insert(r, at, BERTH_OP_RESHAPE, inputs, 2, NULL, loc, value);
+}

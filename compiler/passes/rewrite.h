@@ -58,4 +58,9 @@ berth_value_id berth_rewriter_insert_constant(berth_rewriter *rewriter, berth_op
 berth_tensor berth_rewriter_take(berth_arena *arena, const berth_tensor *from, int dim,
                                  int64_t first, int64_t count);
 
+// *value becomes a reshape of it to these dimensions.
+BERTH_MUST_USE berth_status berth_rewriter_reshape(berth_rewriter *r, berth_op_id at, int rank,
+                                                   const int64_t *dims, berth_loc_id loc,
+                                                   berth_value_id *value);
+
 #endif  // BERTH_COMPILER_PASSES_REWRITE_H_

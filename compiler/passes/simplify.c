@@ -345,6 +345,37 @@ static berth_status join_transposes(berth_rewriter *r, berth_op_id id) {
     return BERTH_OK;
 }
 
+// Whether dimensions of one element alone change places: no element moves.
+static bool moves_nothing(const berth_type *type, const int64_t *perm, uint32_t count) {
+    int64_t last = -1;
+    for (uint32_t i = 0; i < count; ++i) {
+        if (type->dims[perm[i]] == 1) continue;
+        if (perm[i] < last) return false;
+        last = perm[i];
+    }
+    return true;
+}
+
+// For plain C a transpose that moves nothing is a view (of the batch of one in front of a recurrent operation). Other
+// executors know transposes around products by their form, with one row, too (attention.h).
+static berth_status simplify_transpose(berth_rewriter *r, berth_op_id id) {
+    berth_op op = op_at(r, id);
+    const berth_type *type = type_of(r, op.inputs[0]), *to = type_of(r, op.outputs[0]);
+    uint32_t count = 0;
+    const int64_t *perm = berth_attrs_ints(r->module, &op.attrs, "perm", &count);
+    bool plain = r->target && r->target->executor == BERTH_EXECUTOR_AOT;
+    if (!plain || !perm || count != (uint32_t)type->rank || !berth_type_is_static(type) ||
+        !berth_type_is_static(to) || type->layout || to->layout ||
+        !moves_nothing(type, perm, count))
+        return join_transposes(r, id);
+    int64_t dims[BERTH_MAX_RANK];
+    for (uint32_t i = 0; i < count; ++i) dims[i] = type->dims[perm[i]];
+    berth_value_id result = op.inputs[0];
+    BERTH_TRY(berth_rewriter_reshape(r, id, type->rank, dims, op.loc, &result));
+    berth_rewriter_replace(r, op.outputs[0], result);
+    return BERTH_OK;
+}
+
 // A view of a view reads through; one that changes nothing vanishes.
 static berth_status join_views(berth_rewriter *r, berth_op_id id) {
     berth_op op = op_at(r, id);
@@ -376,7 +407,7 @@ static rule rule_for(berth_op_kind kind) {
     case BERTH_OP_DFT:
     case BERTH_OP_STFT: return berth_add_fourier_tables;
     case BERTH_OP_RESIZE: return berth_split_resize;
-    case BERTH_OP_TRANSPOSE: return join_transposes;
+    case BERTH_OP_TRANSPOSE: return simplify_transpose;
     case BERTH_OP_RESHAPE:
     case BERTH_OP_FLATTEN:
     case BERTH_OP_SQUEEZE:

@@ -9,6 +9,7 @@
 //   very many operands or results                     trees of smaller operations (wide.h)
 //   einsum of three operands or more                 einsums of two (einsum_order.h)
 //   transpose of a transpose, reshape of a reshape    one
+//   transpose of dimensions of one element            reshape (executor aot)
 //   product of a few rows with a repeated operand     product without the copies (repeat.h)
 #ifndef BERTH_COMPILER_PASSES_SIMPLIFY_H_
 #define BERTH_COMPILER_PASSES_SIMPLIFY_H_

@@ -306,6 +306,34 @@ Test(bare, private_arrays_are_aligned_as_static_memory_is) {
     bare_end(&b);
 }
 
+// A batch of one in front of the steps or behind them: the same bytes, and the same memory and code.
+Test(bare, a_transpose_that_moves_nothing_costs_nothing) {
+    static const char *const text[] = {
+        "module \"m\"\n"
+        "graph @main(%x: f32[3,1,5], %w: f32[1,33,5], %r: f32[1,33,11]) {\n"
+        "  %y, %h = gru(%x, %w, %r, _, _, _) {hidden_size = 11}\n"
+        "  return %h\n"
+        "}\n",
+        "module \"m\"\n"
+        "graph @main(%x: f32[1,3,5], %w: f32[1,33,5], %r: f32[1,33,11]) {\n"
+        "  %t = transpose(%x) {perm = [1, 0, 2]}\n"
+        "  %y, %h = gru(%t, %w, %r, _, _, _) {hidden_size = 11}\n"
+        "  return %h\n"
+        "}\n"};
+    char ram[2][64] = {"", ""};
+    uint32_t kernels[2];
+    for (int i = 0; i < 2; ++i) {
+        bare_built b = build(text[i], "gru");
+        const char *at = strstr(bare_text_of(&b, "gru.h"), "#define GRU_RAM_BYTES ");
+        cr_assert(at);
+        snprintf(ram[i], sizeof(ram[i]), "%.*s", (int)strcspn(at, "\n"), at);
+        kernels[i] = b.program->kernel_count;
+        bare_end(&b);
+    }
+    cr_expect_str_eq(ram[0], ram[1]);
+    cr_expect_eq(kernels[0], kernels[1]);
+}
+
 Test(bare, no_session_opens_sources) {
     bare_built b = build(chain, "chain");
     berth_session *session = NULL;
