@@ -57,7 +57,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     berth_c_line(p,
                  "%s%svoid %s(void *const *buffers, const int64_t *constants, int64_t begin, "
                  "int64_t end, void *scratch) {",
-                 kernel->chooses_loads ? "BERTH_NO_MASKS " : "",
+                 kernel->avoids_masks ? "BERTH_NO_MASKS " : "",
                  kernel->gathers ? "BERTH_GATHERS " : "", kernel->entry);
     p->depth = 1;
     berth_c_line(p, "(void)constants, (void)scratch;");

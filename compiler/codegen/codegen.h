@@ -27,8 +27,9 @@ typedef struct berth_kernel_source {
     uint32_t group_size[3];
     uint32_t scratch_bytes;  // per thread (cpu)
     double flops;
-    bool chooses_loads;  // a condition chooses between what is read in two places
-    bool gathers;        // single elements are read at places that are loaded
+    // A condition chooses between what is read in two places, or a turn of a loop reads several elements under conditions.
+    bool avoids_masks;
+    bool gathers;  // single elements are read at places that are loaded
     double bytes;
 } berth_kernel_source;
 

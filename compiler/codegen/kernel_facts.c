@@ -96,9 +96,12 @@ typedef struct fact_walk {
     uint32_t *seen;  // by expression: the last statement that has it
     uint32_t statement;
     bool chooses_loads;
-    bool in_place;  // of a load
-    bool gathers;   // loads at places that are loaded
-    bool vectors;   // loads of several elements
+    bool guards;          // the statement reads what is read under a condition alone
+    uint32_t guarded;     // such statements in a turn of the loop around, as compilers unroll loops
+    bool guards_several;  // of any loop
+    bool in_place;        // of a load
+    bool gathers;         // loads at places that are loaded
+    bool vectors;         // loads of several elements
 } fact_walk;
 
 // select(is_nan(x), c, x), where x counts once, also in functions that were read and have it twice.
@@ -153,16 +156,29 @@ static bool has_its_own(const berth_tfn *fn, const read_list *list, const read_l
     return false;
 }
 
-// Whether the condition chooses between what is read in two places, as joined tensors have it. What is read
-// on both sides (x < 0 ? 0.1 * x : x), or by the condition itself, is read in any case.
-static bool chooses_loads(const berth_tfn *fn, const berth_expr_node *select) {
+// Whether the condition chooses between what is read in two places, as joined tensors have it, or whether there is
+// a read at one, as padding has it. What is read on both sides (x < 0 ? 0.1 * x : x), or by the condition itself,
+// is read in any case.
+static void look_at_choice(fact_walk *w, const berth_expr_node *select) {
     read_list asked = {0}, first = {0}, second = {0};
-    list_reads(fn, select->b, &first);
-    list_reads(fn, select->c, &second);
-    if (reads_nothing(&first) || reads_nothing(&second)) return false;
-    list_reads(fn, select->a, &asked);
-    if (asked.too_many || first.too_many || second.too_many) return true;
-    return has_its_own(fn, &first, &second, &asked) && has_its_own(fn, &second, &first, &asked);
+    list_reads(w->fn, select->b, &first);
+    list_reads(w->fn, select->c, &second);
+    if (reads_nothing(&first) && reads_nothing(&second)) return;
+    list_reads(w->fn, select->a, &asked);
+    bool unknown = asked.too_many || first.too_many || second.too_many;
+    bool one = unknown || has_its_own(w->fn, &first, &second, &asked);
+    bool other = unknown || has_its_own(w->fn, &second, &first, &asked);
+    w->guards |= one || other;
+    w->chooses_loads |= one && other && !reads_nothing(&first) && !reads_nothing(&second);
+}
+
+// What an unrolled loop does in a turn of the one around it. GCC unrolls no more turns than that before it makes
+// vectors of the loop around.
+static uint32_t guarded_in_loop(fact_walk *w, int64_t extent) {
+    enum { most_turns = 16, most_counted = 1 << 16 };
+    w->guards_several |= w->guarded > 1;
+    if (extent < 1 || extent > most_turns) return 0;
+    return w->guarded > most_counted ? w->guarded : w->guarded * (uint32_t)extent;
 }
 
 static void count_move(fact_walk *w, berth_buf buf, int lanes) {
@@ -195,8 +211,8 @@ static double walk_expr(fact_walk *w, berth_expr id) {
         if (node->kind == BERTH_EXPR_UNARY || node->kind == BERTH_EXPR_BINARY) flops = node->lanes;
         if (node->kind == BERTH_EXPR_FMA) flops = 2.0 * node->lanes;
     }
-    if (node->kind == BERTH_EXPR_SELECT && node->lanes == 1 && !w->chooses_loads)
-        w->chooses_loads = chooses_loads(fn, node);
+    if (node->kind == BERTH_EXPR_SELECT && node->lanes == 1 && !(w->chooses_loads && w->guards))
+        look_at_choice(w, node);
     if (!asks_of_itself(fn, node)) flops += walk_expr(w, node->a);
     return flops + walk_expr(w, node->b) + walk_expr(w, node->c);
 }
@@ -226,12 +242,20 @@ static double turns_of(fact_walk *w, const berth_stmt_node *loop) {
     return berth_range_is_known(range) && range.high > 1 ? (double)range.high : 1;
 }
 
+static double walk_value(fact_walk *w, berth_expr value) {
+    w->guards = false;
+    double flops = walk_expr(w, value);
+    w->guarded += w->guards;
+    return flops;
+}
+
 static double walk_stmt(fact_walk *w, berth_stmt id) {
     if (!id) return 0;
     const berth_tfn *fn = w->fn;
     const berth_stmt_node *node = &fn->stmts.data[id];
     double flops = 0, times = w->times;
     int64_t extent = 1;
+    uint32_t guarded = w->guarded;
     w->statement++;
     switch ((berth_stmt_kind)node->kind) {
     case BERTH_STMT_SEQ:
@@ -242,7 +266,9 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
         walk_expr(w, node->value);
         berth_tfn_const_value(fn, node->value, &extent);
         w->times *= turns_of(w, node);
+        w->guarded = 0;
         flops = (double)extent * walk_stmt(w, node->body);
+        w->guarded = guarded + guarded_in_loop(w, extent);
         w->times = times;
         return flops;
     case BERTH_STMT_IF:
@@ -253,8 +279,8 @@ static double walk_stmt(fact_walk *w, berth_stmt id) {
         count_move(w, node->buf, node->value ? w->fn->exprs.data[node->value].lanes : 1);
         for (int i = 0; i < node->index_count; ++i)
             walk_expr(w, berth_tfn_store_indices(fn, id)[i]);
-        return walk_expr(w, node->value);
-    case BERTH_STMT_LET: return walk_expr(w, node->value);
+        return walk_value(w, node->value);
+    case BERTH_STMT_LET: return walk_value(w, node->value);
     case BERTH_STMT_CALL: walk_call(w, node); return 0;
     default: return 0;
     }
@@ -269,7 +295,7 @@ void berth_kernel_collect_facts(const berth_tfn *fn, berth_arena *arena, berth_s
                    .arena = arena,
                    .seen = berth_arena_new_array(arena, uint32_t, fn->exprs.count + 1)};
     kernel->flops = walk_stmt(&w, nest);
-    kernel->chooses_loads = w.chooses_loads;
+    kernel->avoids_masks = w.chooses_loads || w.guards_several;
     kernel->gathers = w.gathers && !w.vectors;
     berth_buf *list = berth_arena_new_array(arena, berth_buf, fn->bufs.count + 1);
     bool *written = berth_arena_new_array(arena, bool, fn->bufs.count + 1);

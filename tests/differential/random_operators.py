@@ -3,6 +3,7 @@
 Every function takes the graph that is being made (its `value`, `feed`, `const`, `array`, `shape` and `rng`) and may return None.
 """
 import numpy as np
+from onnx import numpy_helper
 
 OPERATORS = {}
 F32, I64 = np.float32, np.int64
@@ -487,3 +488,184 @@ def of_shape(g, op):
 def number_range(g, op):
     dtype = choice(g, I64, F32)
     return op, [g.const(np.array(v, dtype)) for v in (g.rng.randint(-5, 5), g.rng.randint(-20, 20), choice(g, 1, 2, -1, -3))], {}, 1
+
+
+@operator('BitwiseNot', 'Not')
+def inverted(g, op):
+    return op, [g.value(np.bool_ if op == 'Not' else choice(g, np.int32, np.uint8, I64, np.int8))], {}, 1
+
+
+@operator('Squeeze', 'Unsqueeze')
+def ones(g, op):
+    shape = list(g.shape(int(g.rng.randint(1, 4))))
+    at = sorted(int(i) for i in g.rng.choice(len(shape) + 1, 1 + g.rng.randint(0, 2), replace=False))
+    if op == 'Unsqueeze':
+        return op, [g.value(), g.const(np.array(at[:1], I64))], {}, 1
+    for i in at:
+        shape.insert(i, 1)
+    axes = [i - len(shape) if g.rng.rand() < 0.5 else i for i in at]
+    return op, [g.feed(g.array(F32, tuple(shape)))] + ([g.const(np.array(axes, I64))] if g.rng.rand() < 0.7 else []), {}, 1
+
+
+@operator('EyeLike')
+def eye(g, op):
+    return op, [g.value(rank=2)], some(g, k=int(g.rng.randint(-6, 7)), dtype=int(choice(g, 1, 6, 7, 11))), 1
+
+
+@operator('ConstantOfShape')
+def filled(g, op):
+    value = numpy_helper.from_array(np.array([3], choice(g, F32, I64, np.uint8, np.int8, np.float64)))
+    return op, [g.const(np.array(g.shape(int(g.rng.randint(1, 4))), I64))], some(g, value=value), 1
+
+
+@operator('Det')
+def determinant(g, op):
+    n = int(g.rng.randint(1, 6))
+    return op, [g.feed(g.array(F32, g.shape(int(g.rng.randint(0, 3))) + (n, n)))], {}, 1
+
+
+@operator('GroupNormalization')
+def group_norm(g, op):
+    groups = int(g.rng.randint(1, 5))
+    channels = groups * int(g.rng.randint(1, 4))
+    a = g.feed(g.array(F32, (int(g.rng.randint(1, 3)), channels) + g.shape(int(g.rng.randint(1, 4)))))
+    return op, [a, g.const(g.array(F32, (channels,))), g.const(g.array(F32, (channels,)))], dict(num_groups=groups, **some(g, epsilon=0.01)), 1
+
+
+@operator('ConvInteger')
+def conv_integer(g, op):
+    spatial, group = int(g.rng.randint(1, 3)), int(choice(g, 1, 1, 2, 3))
+    kernel = tuple(int(i) for i in g.rng.randint(1, 4, spatial))
+    dtype = choice(g, np.uint8, np.int8)
+    extents = tuple(int(k + g.rng.randint(4, 9)) for k in kernel)
+    a = g.feed(g.array(dtype, (2, 2 * group) + extents, -100, 100))
+    w = g.const(g.array(choice(g, np.uint8, np.int8), (3 * group, 2) + kernel, -100, 100))
+    zeros = [g.const(np.array(5, dtype)), g.const(np.array(2, g.values[w].dtype))][:g.rng.randint(0, 3)]
+    return op, [a, w] + zeros, dict(group=group, **window(g, spatial)), 1
+
+
+@operator('MatMulInteger', 'QLinearMatMul')
+def matmul_integer(g, op):
+    m, k, n = g.shape(3)
+    lead = choice(g, (), (2,), (3, 1))
+    types = choice(g, np.uint8, np.int8), choice(g, np.uint8, np.int8)
+    a, b = g.feed(g.array(types[0], lead + (m, k), -100, 100)), g.const(g.array(types[1], (k, n), -100, 100))
+    zeros = [np.array(3, types[0]), g.array(types[1], (n,), -9, 9) if g.rng.rand() < 0.5 else np.array(-1 if types[1] == np.int8 else 1, types[1])]
+    if op == 'MatMulInteger':
+        return op, [a, b] + [g.const(z) for z in zeros][:g.rng.randint(0, 3)], {}, 1
+    scale = np.full(zeros[1].shape, 0.0625, F32)
+    return op, [a, g.const(np.array(0.03125, F32)), g.const(zeros[0]), b, g.const(scale), g.const(zeros[1]), g.const(np.array(1.5, F32)),
+                g.const(np.array(7, types[0]))], {}, 1
+
+
+@operator('RoiAlign', 'MaxRoiPool')
+def roi(g, op):
+    a = g.feed(g.array(F32, (2, 3, int(g.rng.randint(4, 12)), int(g.rng.randint(4, 12)))))
+    count = int(g.rng.randint(1, 5))
+    corner, extent = g.array(F32, (count, 2), -1, 8), g.array(F32, (count, 2), 0, 9)
+    boxes = np.concatenate([corner, corner + extent], 1)
+    scale = float(choice(g, 1.0, 0.5, 0.25))
+    if op == 'MaxRoiPool':
+        boxes = np.concatenate([g.rng.randint(0, 2, (count, 1)).astype(F32), np.abs(np.round(boxes))], 1)
+        return op, [a, g.feed(boxes)], dict(pooled_shape=[int(v) for v in g.rng.randint(1, 5, 2)], **some(g, spatial_scale=scale)), 1
+    attrs = some(g, output_height=int(g.rng.randint(1, 5)), output_width=int(g.rng.randint(1, 5)), sampling_ratio=int(g.rng.randint(0, 4)),
+                 spatial_scale=scale, mode=choice(g, 'avg', 'max'), coordinate_transformation_mode=choice(g, 'half_pixel', 'output_half_pixel'))
+    return op, [a, g.feed(boxes), g.feed(g.rng.randint(0, 2, count).astype(I64))], attrs, 1
+
+
+@operator('MaxUnpool')
+def unpool(g, op):
+    h, w = (int(v) for v in g.rng.randint(1, 5, 2))
+    places = np.stack([np.sort(g.rng.choice(4 * h * w, h * w, replace=False)) + 4 * h * w * i for i in range(6)])
+    a = g.feed(g.array(F32, (2, 3, h, w)))
+    return op, [a, g.feed(places.reshape(2, 3, h, w).astype(I64))], dict(kernel_shape=[2, 2], strides=[2, 2]), 1
+
+
+@operator('NonMaxSuppression')
+def suppression(g, op):
+    count = int(g.rng.randint(1, 12))
+    centre = int(g.rng.randint(0, 2))  # then extents follow, which are not negative
+    boxes = g.array(F32, (2, count, 4), 0 if centre else -2, 6)
+    operands = [g.feed(boxes), g.feed(g.array(F32, (2, 3, count), 0, 1))]
+    limits = [np.array([g.rng.randint(0, 6)], I64), np.array([choice(g, 0.0, 0.3, 0.5, 1.0)], F32), np.array([choice(g, 0.0, 0.4)], F32)]
+    return op, operands + [g.const(v) for v in limits[:g.rng.randint(0, 4)]], dict(center_point_box=1) if centre else {}, 1
+
+
+@operator('Unique')
+def unique(g, op):
+    a = g.feed(g.array(choice(g, F32, I64), g.shape(int(g.rng.randint(1, 4))), -2, 2))
+    return op, [a], some(g, sorted=int(g.rng.randint(0, 2)), axis=axis_of(g, a)), 4
+
+
+@operator('Compress')
+def compress(g, op):
+    a = g.value()
+    attrs = some(g, axis=axis_of(g, a))
+    extent = g.values[a].shape[attrs['axis']] if attrs else g.values[a].size
+    return op, [a, g.feed(g.rng.rand(int(g.rng.randint(1, extent + 1))) < 0.5)], attrs, 1
+
+
+@operator('HannWindow', 'HammingWindow', 'BlackmanWindow')
+def windowing(g, op):
+    return op, [g.const(np.array(g.rng.randint(1, 40), choice(g, I64, np.int32)))], some(g, periodic=int(g.rng.randint(0, 2))), 1
+
+
+@operator('MelWeightMatrix')
+def mel(g, op):
+    bins, length = int(g.rng.randint(1, 12)), int(choice(g, 16, 64, 101))
+    values = (bins, I64), (length, I64), (8000, I64), (choice(g, 0.0, 100.0), F32), (choice(g, 2000.0, 4000.0), F32)
+    return op, [g.const(np.array(v, t)) for v, t in values], {}, 1
+
+
+@operator('Col2Im')
+def col2im(g, op):
+    attrs, kernel = window(g, 2), [int(i) for i in g.rng.randint(1, 4, 2)]
+    shape = [int(k + g.rng.randint(2, 6)) for k in kernel]
+    d, s, p = attrs.get('dilations', [1, 1]), attrs.get('strides', [1, 1]), attrs.get('pads', [0] * 4)
+    blocks = [(shape[i] + p[i] + p[i + 2] - d[i] * (kernel[i] - 1) - 1) // s[i] + 1 for i in range(2)]
+    if min(blocks) < 1:
+        return None
+    a = g.feed(g.array(F32, (2, 3 * kernel[0] * kernel[1], blocks[0] * blocks[1])))
+    attrs = {k: v for k, v in attrs.items() if k in ('dilations', 'strides', 'pads')}
+    return op, [a, g.const(np.array(shape, I64)), g.const(np.array(kernel, I64))], attrs, 1
+
+
+@operator('CenterCropPad')
+def crop(g, op):
+    a = g.value(least=2)
+    axes = sorted(int(i) for i in g.rng.choice(g.values[a].ndim, 2, replace=False))
+    return op, [a, g.const(g.rng.randint(1, 12, 2).astype(I64))], dict(axes=axes), 1
+
+
+@operator('AffineGrid')
+def affine(g, op):
+    spatial = int(g.rng.randint(2, 4))
+    shape = np.array((2, 3) + g.shape(spatial), I64)
+    one = 1 in shape[2:]  # where corners of one point are is not said, and differs from peer to peer
+    return op, [g.feed(g.array(F32, (2, spatial, spatial + 1))), g.const(shape)], {} if one else some(g, align_corners=1), 1
+
+
+@operator('NegativeLogLikelihoodLoss', 'SoftmaxCrossEntropyLoss')
+def loss(g, op):
+    n, c = (int(v) for v in g.rng.randint(1, 6, 2))
+    rest = g.shape(int(g.rng.randint(0, 3)))
+    operands = [g.feed(g.array(F32, (n, c) + rest)), g.feed(g.rng.randint(0, c, (n,) + rest).astype(choice(g, I64, np.int32)))]
+    if g.rng.rand() < 0.5:
+        operands.append(g.const(g.array(F32, (c,), 0.25, 2)))
+    return op, operands, some(g, reduction=choice(g, 'none', 'sum', 'mean'), ignore_index=int(g.rng.randint(-1, c))), 1
+
+
+@operator('QuantizeLinear ', 'DequantizeLinear ')  # with a scale per index of an axis, or per block
+def quantize_parts(g, op):
+    op = op.strip()
+    a_type = F32 if op == 'QuantizeLinear' else choice(g, np.uint8, np.int8)
+    a = g.feed(g.array(a_type, tuple(2 * d for d in g.shape(int(g.rng.randint(1, 4))))))
+    held = g.values[a]
+    axis = axis_of(g, a)
+    shape, attrs = (held.shape[axis],), dict(axis=axis)
+    if g.rng.rand() < 0.5:
+        attrs['block_size'] = 2
+        shape = tuple(d // 2 if i == axis % held.ndim else d for i, d in enumerate(held.shape))
+    q = a_type if op == 'DequantizeLinear' else choice(g, np.uint8, np.int8)
+    scale = g.const((2.0 ** -g.rng.randint(0, 6, shape)).astype(F32))
+    return op, [a, scale] + ([g.const(g.array(q, shape, 0, 9))] if g.rng.rand() < 0.8 else []), attrs, 1

@@ -115,14 +115,14 @@ Test(codegen_c, accuracy_over_all_exponents) {
     }
 }
 
-// What the code generator says of the kernel of y[i] = VALUE, which its source says, too.
-static berth_kernel_source kernel_of(const char *value, const char *mark, bool *out_marked) {
+// What the code generator says of the kernel of a loop over i, which its source says, too.
+static berth_kernel_source kernel_of(const char *body, const char *mark, bool *out_marked) {
     char text[512];
     snprintf(text, sizeof(text),
              "module \"m\"\n"
              "tensor @f(%%x: f32[64] in, %%z: f32[64] in, %%y: f32[64] out) {\n"
-             "  for %%i in 64 { %%y[%%i] = %s }\n}\n",
-             value);
+             "  for %%i in 32 {\n%s\n}\n}\n",
+             body);
     bench_case c = support_case_parse(text);
     berth_codegen_result code;
     berth_status status = berth_codegen_c.print(c.fn, NULL, "k", c.arena, &code);
@@ -134,16 +134,25 @@ static berth_kernel_source kernel_of(const char *value, const char *mark, bool *
     return kernel;
 }
 
-static bool chooses_loads(const char *value) {
+static bool avoids_masks_in(const char *body) {
     bool marked = false;
-    bool chooses = kernel_of(value, "BERTH_NO_MASKS void k", &marked).chooses_loads;
-    cr_expect_eq(chooses, marked, "%s", value);
-    return chooses;
+    bool avoids = kernel_of(body, "BERTH_NO_MASKS void k", &marked).avoids_masks;
+    cr_expect_eq(avoids, marked, "%s", body);
+    return avoids;
+}
+
+// Of y[i] = VALUE.
+static bool avoids_masks(const char *value) {
+    char body[256];
+    snprintf(body, sizeof(body), "%%y[%%i] = %s", value);
+    return avoids_masks_in(body);
 }
 
 static bool gathers(const char *value) {
     bool marked = false;
-    bool gathers = kernel_of(value, "BERTH_GATHERS void k", &marked).gathers;
+    char body[256];
+    snprintf(body, sizeof(body), "%%y[%%i] = %s", value);
+    bool gathers = kernel_of(body, "BERTH_GATHERS void k", &marked).gathers;
     cr_expect_eq(gathers, marked, "%s", value);
     return gathers;
 }
@@ -159,12 +168,28 @@ Test(codegen_c, elements_at_loaded_places) {
 // What both sides read, or the condition does, is read in any case, and the loop goes into vectors as it
 // does without a condition (a LeakyRelu without them takes 30 times as long).
 Test(codegen_c, choices_between_reads) {
-    cr_expect(chooses_loads("select(%i < 6, %x[%i], %z[%i - 6])"));
-    cr_expect(chooses_loads("select(%i < 6, %x[%i], %x[%i - 6])"));
-    cr_expect(chooses_loads("select(%i < 6, %x[%i], select(%i < 9, %z[%i], %x[63 - %i]))"));
-    cr_expect_not(chooses_loads("select(%x[%i] < 0, %x[%i] * 0.1, %x[%i])"));
-    cr_expect_not(chooses_loads("select(%z[%i] < %x[%i], %z[%i], %x[%i])"));
-    cr_expect_not(chooses_loads("select(%i < 6, %x[%i], 0)"));
+    cr_expect(avoids_masks("select(%i < 6, %x[%i], %z[%i - 6])"));
+    cr_expect(avoids_masks("select(%i < 6, %x[%i], %x[%i - 6])"));
+    cr_expect(avoids_masks("select(%i < 6, %x[%i], select(%i < 9, %z[%i], %x[63 - %i]))"));
+    cr_expect_not(avoids_masks("select(%x[%i] < 0, %x[%i] * 0.1, %x[%i])"));
+    cr_expect_not(avoids_masks("select(%z[%i] < %x[%i], %z[%i], %x[%i])"));
+    cr_expect_not(avoids_masks("select(%i < 6, %x[%i], 0)"));
+}
+
+// One of several reads that a turn of a loop makes under conditions, in statements or in a short loop inside.
+Test(codegen_c, several_guarded_reads) {
+    static const char one[] = "%y[%i * 2] = select(%i < 6, %x[%i], 0.0)";
+    static const char two[] = "%y[%i * 2] = select(%i < 6, %x[%i * 2], 0.0)\n"
+                              "%y[%i * 2 + 1] = select(%i < 6, %x[%i * 2 + 1], 0.0)";
+    static const char same[] = "%y[%i * 2] = select(%x[%i] < 0.0, 0.0, %x[%i])\n"
+                               "%y[%i * 2 + 1] = select(%z[%i] < 0.0, 0.0, %z[%i])";
+    static const char loop[] = "for %j in 2 { %y[%i * 2 + %j] = select(%i < 6, %x[%i], 0.0) }";
+    static const char longer[] = "for %j in 32 { %y[%j] = select(%i < 6, %x[%j], 0.0) }";
+    cr_expect_not(avoids_masks_in(one));
+    cr_expect(avoids_masks_in(two));
+    cr_expect_not(avoids_masks_in(same));
+    cr_expect(avoids_masks_in(loop));
+    cr_expect_not(avoids_masks_in(longer));
 }
 
 // Sums of vectors that the compiler has in one block where a loop is unrolled whole. 0: no loop is.

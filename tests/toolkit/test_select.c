@@ -108,3 +108,26 @@ Test(select, parts_of_a_concatenation) {
             run(text);
         }
 }
+
+// Rows of a few elements that a condition guards together: a compiler loads all registers of a turn with one mask.
+Test(select, short_rows_with_borders) {
+    static const char *const dtypes[] = {"f32", "f64", "i64", "i16", "u8"};
+    static const char *const pads[] = {"0, 1, 0, 0, 2, 1", "0, 1, 0, 0, 9, 0", "0, 2, 0, 0, 30, 0",
+                                       "0, 3, 0, 0, 0, 1"};
+    static const int columns[] = {2, 3, 4};
+    for (size_t d = 0; d < sizeof(dtypes) / sizeof(dtypes[0]); ++d)
+        for (size_t c = 0; c < sizeof(columns) / sizeof(columns[0]); ++c) {
+            char text[most_text];
+            int length = snprintf(text, sizeof(text),
+                                  "module \"m\"\ngraph @main(%%a: %s[7,8,%d], %%b: %s[7,5,%d]) {\n",
+                                  dtypes[d], columns[c], dtypes[d], columns[c]);
+            for (int p = 0; p < 4; ++p)
+                length += snprintf(text + length, sizeof(text) - (size_t)length,
+                                   "  %%p%d = constant() {value = i64[6] (%s)}\n"
+                                   "  %%y%d = pad(%%%c, %%p%d)\n",
+                                   p, pads[p], p, p == 1 ? 'b' : 'a', p);
+            snprintf(text + length, sizeof(text) - (size_t)length,
+                     "  return %%y0, %%y1, %%y2, %%y3\n}\n");
+            run(text);
+        }
+}
