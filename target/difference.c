@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "target/internal.h"
 
-enum { shown_differences = 6, shown_bytes = 60 };
+enum { shown_differences = 6, shown_bytes = 60, shown_entries = 8 };
 
 typedef struct comparison {
     berth_arena *arena;
@@ -19,14 +19,23 @@ static const char *value_text(berth_arena *arena, const json *value) {
     return berth_arena_printf(arena, "%.*s...", shown_bytes, text);
 }
 
-// The names of a list's entries: "cpu:0, gpu"; "nothing" where there are none.
+// What an entry of a list is called: its name, or what a link connects.
+static const char *entry_text(berth_arena *arena, const json *entry) {
+    const char *name = berth_target__text_of(entry, "name");
+    if (*name) return name;
+    const char *from = berth_target__text_of(entry, "from");
+    const char *to = berth_target__text_of(entry, "to");
+    if (*from && *to) return berth_arena_printf(arena, "%s to %s", from, to);
+    return value_text(arena, entry);
+}
+
+// The names of a list's first entries: "cpu:0, gpu"; "nothing" where there are none.
 static const char *entries_text(berth_arena *arena, const json *list) {
     berth_strbuf out = berth_strbuf_make(arena);
-    for (uint32_t i = 0; i < list->items.count; ++i) {
-        const char *name = berth_target__text_of(list->items.data[i], "name");
-        berth_strbuf_addf(&out, "%s%s", i ? ", " : "",
-                          *name ? name : value_text(arena, list->items.data[i]));
-    }
+    for (uint32_t i = 0; i < list->items.count && i < shown_entries; ++i)
+        berth_strbuf_addf(&out, "%s%s", i ? ", " : "", entry_text(arena, list->items.data[i]));
+    if (list->items.count > shown_entries)
+        berth_strbuf_addf(&out, " and %u more", list->items.count - shown_entries);
     return list->items.count ? berth_strbuf_text(&out) : "nothing";
 }
 

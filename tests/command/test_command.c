@@ -330,7 +330,7 @@ Test(command, build_then_run_without_a_compiler) {
         "--no-cache",       "--no-fusion",         "--no-layouts",     "--no-winograd",
         "--jobs 1",         "--cache-dir x",       "--cache-limit 1M", "--objective memory",
         "--nodes 5",        "--time-budget 1s",    "--host cpu",       "--executor graph",
-        "--runtime hosted", "--patches least"};
+        "--runtime hosted", "--patches least",     "--tuned x",        "--compiler-time-limit 3s"};
     for (size_t i = 0; i < sizeof(decided) / sizeof(decided[0]); ++i) {
         snprintf(arguments, sizeof(arguments), "run %s/digits.berth %s", folder, decided[i]);
         berth_run_fails(arguments, 2, "build it again");

@@ -356,6 +356,12 @@ Test(target_spellings, differences_are_named) {
     cr_assert_null(berth_target_difference(test_arena, parse("cpu,cpu")->canonical,
                                            parse("cpu")->canonical, &text));
     cr_expect_not_null(strstr(text, "devices: cpu:0, cpu:1, not cpu:0"), "%s", text);
+    // Of long lists the first, by name: links by what they connect.
+    cr_assert_null(berth_target_difference(test_arena, parse("cpu")->canonical,
+                                           parse("nvidia/dgx-h100")->canonical, &text));
+    cr_expect_not_null(strstr(text, "gpu7 and 2 more"), "%s", text);
+    cr_expect_not_null(strstr(text, "links: nothing, not numa0 to numa1, "), "%s", text);
+    cr_expect_lt(strlen(text), 1000u, "%s", text);
     berth_status status = berth_target_difference(test_arena, "{", "{}", &text);
     cr_expect_eq(berth_status_code(status), BERTH_INVALID_ARGUMENT);
     berth_status_free(status);
