@@ -151,6 +151,18 @@ static uint32_t list_choices(const order_part *part, const uint64_t *set, const 
     return count;
 }
 
+// Sets of a large part are large, and there are as many choices as nodes: no more than so many bytes of them are kept.
+static uint32_t most_sets(const explorer *x) {
+    enum { most_bytes = 1 << 25 };
+    return most_bytes / (x->words * (uint32_t)sizeof(uint64_t)) + 1;
+}
+
+// What looking at one set counts as: its choices are listed by a walk over all nodes.
+static uint64_t cost_of(const order_part *part) {
+    enum { nodes = 1024 };
+    return 1 + part->node_count / nodes;
+}
+
 static void read_order(const explorer *x, uint32_t index, uint32_t *out_order) {
     for (uint32_t at = index; x->states.data[at].depth > 0; at = x->states.data[at].parent)
         out_order[x->states.data[at].depth - 1] = x->states.data[at].node;
@@ -186,6 +198,7 @@ void berth_order__best_first(berth_arena *scratch, const order_part *part, order
     start(&x, scratch, part, search->floor_bytes);
     choice *choices = berth_arena_new_array(scratch, choice, part->node_count);
     uint64_t *set = berth_arena_new_array(scratch, uint64_t, x.words);
+    const uint64_t cost = cost_of(part);
     push(&x, 0);
     search->found = false;
     search->bound_bytes = search->limit_bytes;  // when everything below the limit is looked at
@@ -199,11 +212,11 @@ void berth_order__best_first(berth_arena *scratch, const order_part *part, order
             read_order(&x, item.state, search->order);
             return;
         }
-        if (search->states_left == 0) {
+        if (search->states_left < cost || x.states.count >= most_sets(&x)) {
             search->bound_bytes = s->peak_bytes;
             return;
         }
-        search->states_left--;
+        search->states_left -= cost;
         s->closed = true;
         uint32_t count = list_choices(part, set_of(&x, item.state), s, choices);
         for (uint32_t i = 0; i < count; ++i) {
@@ -216,10 +229,18 @@ void berth_order__best_first(berth_arena *scratch, const order_part *part, order
 
 // ---- beam ---------------------------------------------------------------------------------------
 
-static int compare_items(const void *left, const void *right) {
-    const heap_item *a = left;
-    const heap_item *b = right;
-    return comes_first(a, b) ? -1 : comes_first(b, a) ? 1 : 0;
+// A set of the next level: one of this level, and what is run after it.
+typedef struct successor {
+    heap_item item;  // of it
+    uint32_t from;
+    choice made;
+} successor;
+
+typedef BERTH_VEC(successor) successor_list;
+
+static int compare_successors(const void *left, const void *right) {
+    const successor *a = left, *b = right;
+    return comes_first(&a->item, &b->item) ? -1 : comes_first(&b->item, &a->item);
 }
 
 // About as many moves as the best-first search may make, however large the part is.
@@ -229,43 +250,53 @@ static uint32_t beam_width(const order_part *part) {
     return width < 1 ? 1 : width > 64 ? 64 : (uint32_t)width;
 }
 
-// The best of the states reached in this level, each once. Returns their number.
-static uint32_t select_best(explorer *x, uint32_t width, uint32_t *out_level) {
-    if (x->heap.count > 0) qsort(x->heap.data, x->heap.count, sizeof(*x->heap.data), compare_items);
+// The best of the sets that may come next, each once: only these are made. Returns their number.
+static uint32_t select_best(explorer *x, successor_list *list, uint32_t width, uint64_t *set,
+                            uint32_t *out_level) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < x->heap.count && count < width; ++i) {
-        state *s = &x->states.data[x->heap.data[i].state];
-        if (s->closed || s->peak_bytes != x->heap.data[i].peak_bytes) continue;
-        s->closed = true;
-        out_level[count++] = x->heap.data[i].state;
+    if (width == 1)
+        for (uint32_t i = 1; i < list->count; ++i)
+            if (comes_first(&list->data[i].item, &list->data[0].item))
+                list->data[0] = list->data[i];
+    if (width > 1 && list->count)
+        qsort(list->data, list->count, sizeof(*list->data), compare_successors);
+    for (uint32_t i = 0; i < list->count && count < width; ++i) {
+        uint32_t next = follow(x, list->data[i].from, &list->data[i].made, set);
+        if (next != UINT32_MAX) out_level[count++] = next;
     }
-    x->heap.count = 0;
+    list->count = 0;
     return count;
 }
 
+static void add_successors(explorer *x, uint32_t index, uint64_t limit_bytes, choice *choices,
+                           berth_arena *scratch, successor_list *out) {
+    const state from = x->states.data[index];
+    uint32_t count = list_choices(x->part, set_of(x, index), &from, choices);
+    for (uint32_t i = 0; i < count; ++i) {
+        const order_move move = choices[i].move;
+        if (move.during_bytes >= limit_bytes) continue;
+        uint64_t peak = move.during_bytes > from.peak_bytes ? move.during_bytes : from.peak_bytes;
+        heap_item item = {peak, move.after_bytes, from.depth + 1, out->count};
+        berth_vec_push(scratch, out, (successor){.item = item, .from = index, .made = choices[i]});
+    }
+}
+
 void berth_order__beam(berth_arena *scratch, const order_part *part, order_search *search) {
+    enum { most_nodes = 8192 };  // it takes time in their square
     explorer x;
+    search->found = false;
+    if (part->node_count > most_nodes) return;
     start(&x, scratch, part, search->floor_bytes);
+    successor_list list = {0};
     uint32_t width = beam_width(part);
     choice *choices = berth_arena_new_array(scratch, choice, part->node_count);
     uint64_t *set = berth_arena_new_array(scratch, uint64_t, x.words);
     uint32_t *level = berth_arena_new_array(scratch, uint32_t, width);
     uint32_t count = 1;
-    search->found = false;
     for (uint32_t depth = 0; depth < part->node_count && count > 0; ++depth) {
-        for (uint32_t k = 0; k < count; ++k) {
-            const state from = x.states.data[level[k]];
-            uint32_t choice_count = list_choices(part, set_of(&x, level[k]), &from, choices);
-            for (uint32_t i = 0; i < choice_count; ++i) {
-                if (choices[i].move.during_bytes >= search->limit_bytes) continue;
-                uint32_t next = follow(&x, level[k], &choices[i], set);
-                if (next == UINT32_MAX) continue;
-                const state *s = &x.states.data[next];
-                berth_vec_push(scratch, &x.heap,
-                               (heap_item){s->peak_bytes, s->live_bytes, s->depth, next});
-            }
-        }
-        count = select_best(&x, width, level);
+        for (uint32_t k = 0; k < count; ++k)
+            add_successors(&x, level[k], search->limit_bytes, choices, scratch, &list);
+        count = select_best(&x, &list, width, set, level);
     }
     if (count == 0) return;
     search->found = true;

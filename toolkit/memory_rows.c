@@ -42,60 +42,67 @@ void berth_memory_rows_make(berth_arena *arena, const berth_multi_target *target
 
 // ---- times of a program's steps in the plan -----------------------------------------------------
 
+typedef struct span {
+    double start_ns, end_ns;
+    bool known;
+} span;
+
 typedef struct timer {
     const berth_program *program;
     const berth_plan *plan;
     berth_interner *names;
-    BERTH_VEC(uint32_t) operation;  // per name: its first operation + 1
-    uint32_t *next_operation;       // of the same name, + 1
-    BERTH_VEC(uint32_t) transfer;   // the same for values on their way
-    uint32_t *next_transfer;
+    BERTH_VEC(span) operations;    // per name on a device: from the first's start to the last's end
+    BERTH_VEC(uint32_t) transfer;  // per name of a value on its way: its first transfer + 1
+    uint32_t *next_transfer;       // of the same name, + 1
     berth_sim_event *events;
     double *ready_ns;  // per queue
 } timer;
 
-static uint32_t *entry_of(timer *t, berth_arena *arena, bool transfer, const char *name,
-                          size_t length) {
+static uint32_t *transfer_of(timer *t, berth_arena *arena, const char *name, size_t length) {
     uint32_t id = berth_intern(t->names, berth_arena_strndup(arena, name, length));
-    while (t->operation.count <= id) berth_vec_push(arena, &t->operation, 0);
     while (t->transfer.count <= id) berth_vec_push(arena, &t->transfer, 0);
-    return transfer ? &t->transfer.data[id] : &t->operation.data[id];
+    return &t->transfer.data[id];
+}
+
+// All operations of a name on a device: an operator in parts has many.
+static span *operations_of(timer *t, berth_arena *arena, uint32_t device, const char *name,
+                           size_t length) {
+    const char *text = berth_arena_printf(arena, "%u %.*s", device, (int)length, name);
+    uint32_t id = berth_intern(t->names, text);
+    while (t->operations.count <= id)
+        berth_vec_push(arena, &t->operations, (span){.start_ns = INFINITY});
+    return &t->operations.data[id];
 }
 
 static void list_names(timer *t, berth_arena *arena) {
     const berth_plan *plan = t->plan;
-    t->next_operation = berth_arena_new_array(arena, uint32_t, plan->entry_count + 1);
     t->next_transfer = berth_arena_new_array(arena, uint32_t, plan->transfer_count + 1);
-    for (uint32_t i = plan->entry_count; i-- > 0;) {
+    for (uint32_t i = 0; i < plan->entry_count; ++i) {
+        const berth_plan_entry *entry = &plan->entries[i];
         const char *node = t->program->placements[i].node;
-        uint32_t *first = entry_of(t, arena, false, node, strlen(node));
-        t->next_operation[i] = *first;
-        *first = i + 1;
+        span *all = operations_of(t, arena, entry->device, node, strlen(node));
+        *all = (span){.start_ns = fmin(all->start_ns, entry->start_ns),
+                      .end_ns = fmax(all->end_ns, entry->start_ns + entry->time_ns),
+                      .known = true};
     }
     for (uint32_t i = plan->transfer_count; i-- > 0;) {
         const char *value = plan->transfers[i].value;
-        uint32_t *first = entry_of(t, arena, true, value, strlen(value));
+        uint32_t *first = transfer_of(t, arena, value, strlen(value));
         t->next_transfer[i] = *first;
         *first = i + 1;
     }
 }
 
-static void include(berth_sim_event *event, double start_ns, double time_ns) {
+static void include(berth_sim_event *event, double start_ns, double end_ns) {
     event->start_ns = fmin(event->start_ns, start_ns);
-    event->end_ns = fmax(event->end_ns, start_ns + time_ns);
+    event->end_ns = fmax(event->end_ns, end_ns);
 }
 
 static bool include_operations(timer *t, berth_arena *arena, uint32_t device, const char *name,
                                size_t length, berth_sim_event *event) {
-    uint32_t at = *entry_of(t, arena, false, name, length);
-    bool found = false;
-    for (; at; at = t->next_operation[at - 1]) {
-        const berth_plan_entry *entry = &t->plan->entries[at - 1];
-        if (entry->device != device) continue;
-        include(event, entry->start_ns, entry->time_ns);
-        found = true;
-    }
-    return found;
+    const span all = *operations_of(t, arena, device, name, length);
+    if (all.known) include(event, all.start_ns, all.end_ns);
+    return all.known;
 }
 
 // A kernel computes the operations whose names its own joins by "+". Names of nodes may have a "+"
@@ -120,11 +127,11 @@ static void time_copy(timer *t, berth_arena *arena, const berth_program_step *st
     const char *space = strrchr(step->name, ' ');
     size_t length = space ? (size_t)(space - step->name) : strlen(step->name);
     uint32_t from = pool_device(t, step->bindings[0]), to = pool_device(t, step->bindings[1]);
-    for (uint32_t at = *entry_of(t, arena, true, step->name, length); at;
+    for (uint32_t at = *transfer_of(t, arena, step->name, length); at;
          at = t->next_transfer[at - 1]) {
         const berth_plan_transfer *transfer = &t->plan->transfers[at - 1];
         if (transfer->device == (transfer->to_host ? from : to))
-            include(event, transfer->start_ns, transfer->time_ns);
+            include(event, transfer->start_ns, transfer->start_ns + transfer->time_ns);
     }
 }
 

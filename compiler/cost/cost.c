@@ -378,13 +378,12 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     if (berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return NULL;
     if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
         return "the device has no 64-bit floats";
-    uint32_t bound = berth_bindings_of(module, graph, &id, 1);
     uint32_t most = berth_target_max_bindings(target->devices[device].target);
-    if (bound > most)
+    if (!berth_bindings_suffice(module, graph, &id, 1, most))
         return berth_arena_printf(arena,
                                   "it binds %u buffers, and kernels of the device take %u "
                                   "(max_bindings)",
-                                  bound, most);
+                                  berth_bindings_of(module, graph, id, arena), most);
     if (model->graph != graph || model->op != id)
         model->answer = berth_lower_check(module, function, id, model->arena);
     model->graph = graph;

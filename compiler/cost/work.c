@@ -127,7 +127,7 @@ typedef struct writer {
     const berth_graph *graph;
     berth_strbuf text;
     // Per value: of a parameter or result, + 1; 0 = not named yet. NULL: `named` holds those that are,
-    // in this order, which is enough for one operation.
+    // in this order, which is enough for an operation of a few operands.
     uint32_t *number;
     BERTH_VEC(berth_value_id) named;
     berth_arena *arena;
@@ -397,6 +397,9 @@ berth_work berth_work_of_op(const berth_module *module, berth_func_id function, 
     berth_work work = {
         .flops = figures.flops, .bytes = figures.bytes, .kind = "", .dtype = BERTH_DTYPE_F32};
     writer w = {.module = module, .graph = graph, .text = berth_strbuf_make(arena), .arena = arena};
+    const uint64_t operands = graph->ops.data[id].input_count;
+    if (operands * operands > graph->values.count)
+        w.number = berth_arena_new_array(arena, uint32_t, graph->values.count + 1);
     if (graph->ops.data[id].output_count) {
         add_op(&w, &graph->ops.data[id]);
         work.dtype = dtype_of(module, graph, &graph->ops.data[id]);

@@ -105,17 +105,21 @@ static berth_value_id lookup(const onnx_importer *im, const char *name) {
 static void bind_outputs(onnx_importer *im, const onnx_node *node, const berth_value_id *outputs,
                          uint32_t count) {
     berth_graph *graph = berth_graph_get(im->module, im->function);
-    for (uint32_t i = 0; i < count && i < node->outputs.count; ++i) {
+    if (count > node->outputs.count) count = node->outputs.count;
+    berth_str_id *names = berth_arena_new_array(im->scratch, berth_str_id, count);
+    berth_value_id *named = berth_arena_new_array(im->scratch, berth_value_id, count);
+    for (uint32_t i = 0; i < count; ++i) {
         const char *text = node->outputs.data[i];
-        if (!*text || outputs[i] == BERTH_NONE) continue;
-        berth_str_id name = berth_module_intern(im->module, text);
-        onnx_scope_add(im->scratch, im->scope, name, outputs[i]);
-        onnx_keep_declared(im, name, outputs[i]);
+        named[i] = *text ? outputs[i] : BERTH_NONE;
+        if (named[i] == BERTH_NONE) continue;
+        names[i] = berth_module_intern(im->module, text);
+        onnx_scope_add(im->scratch, im->scope, names[i], outputs[i]);
         berth_value *value = &graph->values.data[outputs[i]];
         if (!value->name)
             value->name = berth_module_intern(
                 im->module, berth_arena_printf(im->scratch, "%s%s", im->prefix, text));
     }
+    onnx_keep_declared(im, names, named, count);
 }
 
 // Builds nodes where `saved` did.

@@ -166,8 +166,9 @@ BERTH_MUST_USE berth_status onnx_value_type(onnx_importer *im, const onnx_value 
 
 // What the main graph declares of its outputs and of values inside, for onnx_keep_declared.
 void onnx_collect_declared(onnx_importer *im, const onnx_graph *graph, onnx_scope *declared);
-// Leaves the declared shape of the value with the operation that makes it (passes/check.h).
-void onnx_keep_declared(onnx_importer *im, berth_str_id name, berth_value_id value);
+// Leaves the declared shapes of values (BERTH_NONE: none) with the operations that make them (passes/check.h).
+void onnx_keep_declared(onnx_importer *im, const berth_str_id *names, const berth_value_id *values,
+                        uint32_t count);
 
 // ---- toolbox of the builders (call.c) ----
 

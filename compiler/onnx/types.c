@@ -514,20 +514,34 @@ void onnx_collect_declared(onnx_importer *im, const onnx_graph *graph, onnx_scop
     im->declared = declared;
 }
 
+typedef BERTH_VEC(int64_t) onnx_declared;
+
 // An extent of 0 is what some exporters write for "not known".
-void onnx_keep_declared(onnx_importer *im, berth_str_id name, berth_value_id value) {
-    berth_graph *graph = berth_graph_get(im->module, im->function);
-    uint32_t index = im->declared ? onnx_scope_find_here(im->declared, name) : BERTH_NONE;
-    berth_op_id id = graph->values.data[value].op;
-    if (index == BERTH_NONE || id == BERTH_NONE) return;
+static void keep_one(onnx_importer *im, berth_str_id name, uint32_t result, onnx_declared *out) {
+    uint32_t index = onnx_scope_find_here(im->declared, name);
+    if (index == BERTH_NONE) return;
     const onnx_value *shape = im->declared_values.data[index];
-    berth_op *op = &graph->ops.data[id];
-    int64_t entry[BERTH_DECLARED_SIZE] = {-1, shape->dims.count};
-    for (uint32_t i = 0; i < op->output_count; ++i)
-        if (op->outputs[i] == value) entry[0] = i;
+    berth_vec_push(im->scratch, out, result);
+    berth_vec_push(im->scratch, out, shape->dims.count);
     for (uint32_t d = 0; d < shape->dims.count; ++d) {
         const onnx_dim *dim = &shape->dims.data[d];
-        entry[2 + d] = dim->known && dim->extent > 0 ? dim->extent : -1;
+        berth_vec_push(im->scratch, out, dim->known && dim->extent > 0 ? dim->extent : -1);
     }
-    berth_declare_shape(im->module, op, entry);
+}
+
+void onnx_keep_declared(onnx_importer *im, const berth_str_id *names, const berth_value_id *values,
+                        uint32_t count) {
+    berth_graph *graph = berth_graph_get(im->module, im->function);
+    onnx_declared declared = {0};
+    for (uint32_t i = 0; im->declared && i < count; ++i) {
+        if (values[i] == BERTH_NONE || graph->values.data[values[i]].op == BERTH_NONE) continue;
+        const berth_value *value = &graph->values.data[values[i]];
+        keep_one(im, names[i], value->index, &declared);
+        bool more = i + 1 < count && values[i + 1] != BERTH_NONE &&
+                    graph->values.data[values[i + 1]].op == value->op;
+        if (more) continue;
+        berth_declare_shapes(im->module, &graph->ops.data[value->op], declared.data,
+                             declared.count);
+        declared.count = 0;
+    }
 }

@@ -121,15 +121,15 @@ berth_status berth_refuse_strings(const berth_module *module, const berth_graph 
 
 static const char declared_name[] = "declared";
 
-void berth_declare_shape(berth_module *module, berth_op *op,
-                         const int64_t entry[BERTH_DECLARED_SIZE]) {
-    uint32_t count = 0;
-    const int64_t *before = berth_attrs_ints(module, &op->attrs, declared_name, &count);
-    uint32_t size = 2 + (uint32_t)entry[1];
-    int64_t *all = berth_arena_new_array(module->arena, int64_t, count + size);
-    for (uint32_t i = 0; i < count; ++i) all[i] = before[i];
-    for (uint32_t i = 0; i < size; ++i) all[count + i] = entry[i];
-    berth_attrs_set_ints(module, &op->attrs, declared_name, all, count + size);
+void berth_declare_shapes(berth_module *module, berth_op *op, const int64_t *entries,
+                          uint32_t count) {
+    uint32_t before_count = 0;
+    const int64_t *before = berth_attrs_ints(module, &op->attrs, declared_name, &before_count);
+    if (!count) return;
+    int64_t *all = berth_arena_new_array(module->arena, int64_t, before_count + count);
+    for (uint32_t i = 0; i < before_count; ++i) all[i] = before[i];
+    for (uint32_t i = 0; i < count; ++i) all[before_count + i] = entries[i];
+    berth_attrs_set_ints(module, &op->attrs, declared_name, all, before_count + count);
 }
 
 static bool contradicts(const berth_type *type, int64_t rank, const int64_t *declared) {

@@ -21,11 +21,11 @@ BERTH_MUST_USE berth_status berth_refuse_control_flow(const berth_module *module
 BERTH_MUST_USE berth_status berth_refuse_strings(const berth_module *module,
                                                  const berth_graph *graph);
 
-// What a model declares of a result's shape: { index of the result, rank, extents... }, an extent
-// of -1 being symbolic or not declared. Import leaves these with the operation that makes it.
-enum { BERTH_DECLARED_SIZE = 2 + BERTH_MAX_RANK };
-void berth_declare_shape(berth_module *module, berth_op *op,
-                         const int64_t entry[BERTH_DECLARED_SIZE]);
+// What a model declares of results' shapes: { index of the result, rank, extents... } of each after the other, an
+// extent of -1 being symbolic or not declared. Import leaves these with the operation that makes them, those of all its
+// results in one call, as a call copies what is there already.
+void berth_declare_shapes(berth_module *module, berth_op *op, const int64_t *entries,
+                          uint32_t count);
 
 // Takes off what import left with an operation whose types are inferred. A declaration that is
 // wrong harms nothing, so it is a warning, with the node and both shapes. Returns the number of

@@ -208,7 +208,7 @@ static bool bindings_suffice(const fuser *f, const group *g, const group *other,
     ops[count++] = id;
     for (uint32_t i = 0; i < count; ++i) upper += graph->ops.data[ops[i]].input_count;
     if (upper + graph->ops.data[id].output_count <= most) return true;
-    return berth_bindings_of(f->module, graph, ops, count) <= most;
+    return berth_bindings_suffice(f->module, graph, ops, count, most);
 }
 
 // Whether a group only computes elements where it reads them, along rows. What looks elements up does, as far as
@@ -399,7 +399,7 @@ static void find_attention(fuser *f, berth_op_id id) {
             f->attention[found.ops[i]] != BERTH_NONE)
             return;
     bool binds =
-        berth_bindings_of(f->module, graph, found.ops, found.count) <= most_bindings(f, id);
+        berth_bindings_suffice(f->module, graph, found.ops, found.count, most_bindings(f, id));
     if (!binds || !berth_attention_pays(f->module, graph, f->target, &found)) return;
     for (uint32_t i = 0; i < found.count; ++i) f->attention[found.ops[i]] = id;
 }

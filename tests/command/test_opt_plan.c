@@ -69,3 +69,18 @@ Test(command, modules_use_device_names_of_the_target) {
                         "grep -q '^  neg  *%b  *opencl:0  *placed here'; R=$?; rm -r $T; exit $R"),
                  0);
 }
+
+// Of 8,000 values, each made by itself: minutes where every operand asks again what all of them bind.
+Test(command, opt_refuses_a_wide_concatenation_at_once, .timeout = 200) {
+    cr_expect_eq(
+        system(
+            "T=$(mktemp -d) && awk 'BEGIN { print \"module \\\"m\\\"\\ngraph @main(%a: f32[4]) {\";"
+            " for (i = 0; i < 8000; ++i) { print \"  %v\" i \" = neg(%a)\"; all = all (i ? \", \" "
+            ": "
+            "\"\") \"%v\" i } print \"  %t = concat(\" all \") {axis = 0}\\n  return %t\\n}\" }' "
+            ">$T/wide.txt && { timeout 120 " BERTH_COMMAND
+            " opt $T/wide.txt --passes plan-devices --target cpu,cpu >$T/out 2>$T/err; "
+            "test $? = 1; } && grep -q 'wide.txt:8003:3: it binds 8001 buffers' $T/err; R=$?; "
+            "rm -r $T; exit $R"),
+        0);
+}

@@ -668,7 +668,8 @@ static void fold_declared(const int64_t *entry, int relus, char warning[512]) {
     for (int i = 0; i < relus; ++i) {
         x = op(&f, BERTH_OP_RELU, &x, 1);
         berth_graph *graph = berth_graph_get(f.module, f.main);
-        berth_declare_shape(f.module, &graph->ops.data[graph->values.data[x].op], entry);
+        berth_declare_shapes(f.module, &graph->ops.data[graph->values.data[x].op], entry,
+                             2 + (uint32_t)entry[1]);
     }
     berth_graph_set_results(f.module, f.main, &x, 1);
     berth_fold_options options = {.log = {keep_warning, warning}};
@@ -681,7 +682,7 @@ static void fold_declared(const int64_t *entry, int relus, char warning[512]) {
 
 Test(passes, wrong_declared_shapes_are_warnings) {
     static const struct {
-        int64_t entry[BERTH_DECLARED_SIZE];
+        int64_t entry[2 + BERTH_MAX_RANK];
         const char *warning;
     } rows[] = {
         {{0, 2, 4, 5}, ""},

@@ -234,3 +234,63 @@ Test(memory_order, malformed) {
     b->p.in_place_count = 1;
     expect_error(&b->p, "in-place pair 0: it needs two buffers of equal size");
 }
+
+// ---- large parts --------------------------------------------------------------------------------
+
+// No more than so many bytes at a time.
+typedef struct bounded {
+    size_t bytes, most_bytes;
+} bounded;
+
+static void *bounded_resize(void *state, void *pointer, size_t old_bytes, size_t new_bytes) {
+    bounded *b = state;
+    const berth_allocator base = berth_allocator_system();
+    if (new_bytes > old_bytes && b->bytes + new_bytes - old_bytes > b->most_bytes) return NULL;
+    void *made = base.resize(base.state, pointer, old_bytes, new_bytes);
+    if (made || new_bytes == 0) b->bytes += new_bytes - old_bytes;
+    return made;
+}
+
+// x -> n branches of a large value that becomes a small one -> join, all large values first: what a search keeps is
+// linear in their number, not a set of nodes for each of their subsets.
+static void solve_branches(uint32_t n) {
+    static bounded limit;  // the arena outlives this function
+    berth_arena_destroy(arena);
+    limit = (bounded){0, (size_t)256 << 20};
+    cr_assert_null(
+        berth_arena_create((berth_allocator){.resize = bounded_resize, .state = &limit}, &arena));
+    uint32_t nodes = 2 * n + 2;
+    berth_memory_order_edge *edges = berth_arena_new_array(arena, berth_memory_order_edge, 3 * n);
+    berth_memory_order_buffer *buffers =
+        berth_arena_new_array(arena, berth_memory_order_buffer, 2 * n);
+    uint32_t(*users)[2] = berth_arena_alloc(arena, 2 * n * sizeof(*users));
+    for (uint32_t i = 0; i < n; ++i) {
+        uint32_t large = 1 + i, small = 1 + n + i;
+        edges[3 * i] = (berth_memory_order_edge){0, large};
+        edges[3 * i + 1] = (berth_memory_order_edge){large, small};
+        edges[3 * i + 2] = (berth_memory_order_edge){small, nodes - 1};
+        users[2 * i][0] = large, users[2 * i][1] = small;
+        users[2 * i + 1][0] = small, users[2 * i + 1][1] = nodes - 1;
+        buffers[2 * i] = (berth_memory_order_buffer){
+            .size_bytes = 10 + i % 3, .users = users[2 * i], .user_count = 2};
+        buffers[2 * i + 1] = (berth_memory_order_buffer){
+            .size_bytes = 1 + i % 2, .users = users[2 * i + 1], .user_count = 2};
+    }
+    const berth_memory_order_problem problem = {.node_count = nodes,
+                                                .edges = edges,
+                                                .edge_count = 3 * n,
+                                                .buffers = buffers,
+                                                .buffer_count = 2 * n};
+    berth_memory_order order = solve(&problem, 0);
+    uint32_t *turn = berth_arena_new_array(arena, uint32_t, nodes);
+    for (uint32_t i = 0; i < nodes; ++i) turn[order.nodes[i]] += i + 1;
+    for (uint32_t i = 0; i < 3 * n; ++i) cr_assert_lt(turn[edges[i].before], turn[edges[i].after]);
+    cr_expect_leq(order.peak_bytes, order.source_bytes);
+    cr_expect_geq(order.peak_bytes, order.lower_bound_bytes);
+}
+
+Test(memory_order, memory_of_the_search_is_bounded) {
+    solve_branches(1000);
+    solve_branches(3000);
+    solve_branches(10000);
+}
