@@ -93,6 +93,7 @@ static berth_status resolve_attrs(onnx_importer *im, const onnx_node *node, onnx
         }
         berth_vec_push(im->scratch, &out->attrs, attr);
     }
+    onnx_renew_attrs(im, out);
     return BERTH_OK;
 }
 

@@ -119,6 +119,8 @@ const char *onnx_missing_reason(const onnx_node *node);
 // The model-local function a node calls, or NULL. Once before: onnx_index_functions.
 void onnx_index_functions(onnx_importer *im);
 const onnx_function *onnx_find_function(const onnx_importer *im, const onnx_node *node);
+// old_forms.c: attributes of opsets 1 to 5 as those of opset 6.
+void onnx_renew_attrs(onnx_importer *im, onnx_node *node);
 
 // tensors.c: literals; data is borrowed from the file where aligned, and for a constant of the
 // graph (berth_graph_raw_constant_of) also elsewhere.

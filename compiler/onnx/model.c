@@ -126,7 +126,7 @@ static void parse_attr(parser *p, berth_wire *outer, const berth_wire_field *mes
 static void parse_node(parser *p, berth_wire *outer, const berth_wire_field *message,
                        uint32_t index, onnx_node *node) {
     berth_wire wire = berth_wire_enter(outer, message);
-    node->name = node->op_type = node->domain = "";
+    node->name = node->op_type = node->domain = node->overload = "";
     if (!p->over) p->over = berth_limit_item(&p->nodes);
     if (p->over) berth_wire_fail(&wire, berth_status_message(p->over));
     for (berth_wire_field field; berth_wire_next(&wire, &field);) {
@@ -142,6 +142,7 @@ static void parse_node(parser *p, berth_wire *outer, const berth_wire_field *mes
             break;
         }
         case 7: node->domain = text(p, &wire, &field); break;
+        case 8: node->overload = text(p, &wire, &field); break;
         default: break;
         }
     }
@@ -287,7 +288,7 @@ static void parse_opset(parser *p, berth_wire *outer, const berth_wire_field *me
 static void parse_function(parser *p, berth_wire *outer, const berth_wire_field *message,
                            onnx_function *function) {
     berth_wire wire = berth_wire_enter(outer, message);
-    function->name = function->domain = function->body.name = "";
+    function->name = function->domain = function->overload = function->body.name = "";
     for (berth_wire_field field; berth_wire_next(&wire, &field);) {
         switch (field.number) {
         case 1: function->name = text(p, &wire, &field); break;
@@ -302,6 +303,7 @@ static void parse_function(parser *p, berth_wire *outer, const berth_wire_field 
             berth_vec_push(p->arena, &function->defaults, attr);
             break;
         }
+        case 13: function->overload = text(p, &wire, &field); break;
         default: break;
         }
     }

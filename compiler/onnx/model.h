@@ -45,7 +45,8 @@ typedef struct onnx_attr {
 typedef struct onnx_node {
     const char *name;  // never "": OpType_index when the model has none
     const char *op_type;
-    const char *domain;  // "" = ONNX's own
+    const char *domain;    // "" = ONNX's own
+    const char *overload;  // of a function that has several; "" = none
     BERTH_VEC(const char *) inputs;
     BERTH_VEC(const char *) outputs;
     BERTH_VEC(onnx_attr) attrs;
@@ -98,6 +99,7 @@ typedef BERTH_VEC(onnx_opset) onnx_opsets;
 typedef struct onnx_function {
     const char *name;
     const char *domain;
+    const char *overload;
     BERTH_VEC(const char *) inputs;
     BERTH_VEC(const char *) outputs;
     BERTH_VEC(onnx_attr) defaults;

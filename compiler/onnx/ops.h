@@ -5,30 +5,36 @@
 #include "compiler/onnx/importer.h"
 
 BERTH_MUST_USE berth_status onnx_build_arith(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_affine(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_batch_normalization(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_cast(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_cast_like(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_optional(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_optional_get(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_scaled_tanh(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_scan(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_sequence_empty(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_sequence_map(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_clip(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_compress(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_constant(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_crop(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_dequantize(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_dft(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_dropout(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_grid_sample(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_group_normalization(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_if(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_image_scaler(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_loop(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_pad(onnx_call *call);
 // One operation of the same name; inputs and attributes as they are.
 BERTH_MUST_USE berth_status onnx_build_plain(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_parametric_softplus(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_prelu(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_quantize(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_reduce(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_reshape(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_resize(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_roi_align(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_scatter(onnx_call *call);
@@ -36,6 +42,7 @@ BERTH_MUST_USE berth_status onnx_build_slice(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_softmax(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_split(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_squeeze(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_tile(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_top_k(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_upsample(onnx_call *call);
 // Written as several operations (compose.h).

@@ -143,13 +143,60 @@ berth_status onnx_build_squeeze(onnx_call *call) {
     return with_axes(call, 13);
 }
 
+// A small constant of any type as integers.
+static berth_status whole_numbers(onnx_call *call, berth_value_id value,
+                                  berth_value_id *out_value) {
+    const berth_tensor *given = onnx_call_constant(call, value);
+    int64_t numbers[64], count = given ? berth_tensor_element_count(given) : 0;
+    if (!given || count > 64)
+        return onnx_call_fail(call, BERTH_UNSUPPORTED,
+                              "an operand of this opset that is not a short constant");
+    for (int64_t i = 0; i < count; ++i) numbers[i] = (int64_t)berth_tensor_get_f64(given, i);
+    *out_value = onnx_call_ints(call, numbers, (uint32_t)count);
+    return BERTH_OK;
+}
+
+// The shape is an attribute before opset 5.
+berth_status onnx_build_reshape(onnx_call *call) {
+    if (call->im->opset >= 5) return onnx_build_plain(call);
+    berth_value_id inputs[2] = {onnx_call_has(call, 0) ? call->inputs[0] : BERTH_NONE,
+                                onnx_call_attr_operand(call, "shape")};
+    return finish_as_named(call, inputs, 2);
+}
+
+// Before opset 6: how often, and along which axis, both numbers of the data's type.
+berth_status onnx_build_tile(onnx_call *call) {
+    if (call->im->opset >= 6) return onnx_build_plain(call);
+    const berth_tensor *given[2] = {NULL, NULL};
+    for (uint32_t i = 0; i < 2; ++i)
+        given[i] =
+            onnx_call_has(call, i + 1) ? onnx_call_constant(call, call->inputs[i + 1]) : NULL;
+    int rank = onnx_call_has(call, 0) ? onnx_call_type(call, call->inputs[0]).rank : -1;
+    if (rank < 0 || !given[0] || !given[1] || berth_tensor_element_count(given[0]) != 1 ||
+        berth_tensor_element_count(given[1]) != 1)
+        return onnx_call_fail(
+            call, BERTH_UNSUPPORTED,
+            "Tile of this opset needs data of known rank, and tiles and axis that "
+            "are constants of one element");
+    int64_t repeats[BERTH_MAX_RANK], axis = (int64_t)berth_tensor_get_f64(given[1], 0);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank)
+        return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "the axis is not one of the data's");
+    for (int i = 0; i < rank; ++i)
+        repeats[i] = i == axis ? (int64_t)berth_tensor_get_f64(given[0], 0) : 1;
+    berth_value_id inputs[2] = {call->inputs[0], onnx_call_ints(call, repeats, (uint32_t)rank)};
+    return finish_as_named(call, inputs, 2);
+}
+
 berth_status onnx_build_split(onnx_call *call) {
     berth_value_id inputs[2] = {onnx_call_has(call, 0) ? call->inputs[0] : BERTH_NONE, BERTH_NONE};
     int64_t parts = onnx_call_int(call, "num_outputs", call->node->outputs.count);
-    if (call->im->opset < 13)
+    if (call->im->opset < 13 && !(call->im->opset < 2 && onnx_call_has(call, 1)))
         inputs[1] = onnx_call_attr_operand(call, "split");
     else if (onnx_call_has(call, 1))
         inputs[1] = call->inputs[1];
+    if (call->im->opset < 2 && inputs[1] != BERTH_NONE)  // lengths of the data's type
+        BERTH_TRY(whole_numbers(call, inputs[1], &inputs[1]));
     if (parts != call->node->outputs.count)
         return onnx_call_fail(call, BERTH_INVALID_ARGUMENT,
                               "attribute num_outputs is %lld, but there are %u outputs",

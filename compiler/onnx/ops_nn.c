@@ -247,15 +247,22 @@ berth_status onnx_build_upsample(onnx_call *call) {
             return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "the scales are missing");
         operand = call->inputs[1];
     } else {
-        if (!scales)
+        const onnx_attr *height = onnx_call_attr(call, "height_scale");
+        const onnx_attr *width = onnx_call_attr(call, "width_scale");
+        if (!scales && !(height && width))
             return onnx_call_fail(call, BERTH_INVALID_ARGUMENT, "attribute scales is missing");
-        int64_t count = scales->floats.count;
+        int64_t count = scales ? scales->floats.count : 4;
         berth_tensor tensor = berth_tensor_create(call->im->arena, BERTH_DTYPE_F32, 1, &count);
-        for (int64_t i = 0; i < count; ++i)
-            berth_tensor_set_f64(&tensor, i, scales->floats.data[i]);
+        for (int64_t i = 0; i < count; ++i)  // before opset 7: of the last two of four dimensions
+            berth_tensor_set_f64(&tensor, i,
+                                 scales  ? scales->floats.data[i]
+                                 : i < 2 ? 1
+                                 : i < 3 ? height->f
+                                         : width->f);
         operand = onnx_call_literal(call, &tensor);
     }
-    return resize_asymmetric(call, onnx_call_string(call, "mode", "nearest"), operand);
+    const char *mode = onnx_call_string(call, "mode", "nearest");
+    return resize_asymmetric(call, strcmp(mode, "bilinear") == 0 ? "linear" : mode, operand);
 }
 
 berth_status onnx_build_resize(onnx_call *call) {

@@ -1,11 +1,16 @@
 // Operators of other domains than ONNX's main one, as in rows.c: by domain, in any order. The domain ""
-// is for operators that ONNX Runtime's tools put there and ONNX does not know.
+// is for operators that ONNX Runtime's tools put there and ONNX does not know, or no more.
 #include <string.h>
 
 #include "compiler/onnx/ops.h"
 
 // clang-format off
 static const onnx_row main_domain[] = {
+    {"Affine", 1, onnx_build_affine, "-alpha:f -beta:f"},
+    {"Crop", 1, onnx_build_crop, "!border:I -scale:I"},
+    {"ImageScaler", 1, onnx_build_image_scaler, "!bias:F -scale:f"},
+    {"ParametricSoftplus", 1, onnx_build_parametric_softplus, "!alpha:f !beta:f"},
+    {"ScaledTanh", 1, onnx_build_scaled_tanh, "!alpha:f !beta:f"},
     {"SimplifiedLayerNormalization", 1, onnx_build_ms_simplified_norm, "-axis:i -epsilon:f -stash_type:i"},
 };
 

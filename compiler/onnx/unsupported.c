@@ -20,17 +20,19 @@ typedef struct survey {
     bool *visited;     // per model-local function
 } survey;
 
-// One id for a pair of names.
-static berth_str_id qualified(const onnx_importer *im, const char *domain, const char *name) {
-    if (!*domain) return berth_module_intern(im->module, name);
-    return berth_module_intern(im->module, berth_arena_printf(im->scratch, "%s\n%s", domain, name));
+// One id for the names of an operator or a function.
+static berth_str_id qualified(const onnx_importer *im, const char *domain, const char *name,
+                              const char *overload) {
+    if (!*domain && !*overload) return berth_module_intern(im->module, name);
+    return berth_module_intern(
+        im->module, berth_arena_printf(im->scratch, "%s\n%s\n%s", domain, name, overload));
 }
 
 void onnx_index_functions(onnx_importer *im) {
     im->functions = berth_arena_new(im->scratch, onnx_scope);
     for (uint32_t i = 0; i < im->model.functions.count; ++i) {
         const onnx_function *function = &im->model.functions.data[i];
-        berth_str_id id = qualified(im, function->domain, function->name);
+        berth_str_id id = qualified(im, function->domain, function->name, function->overload);
         if (onnx_scope_find_here(im->functions, id) == BERTH_NONE)
             onnx_scope_add(im->scratch, im->functions, id, i);
     }
@@ -38,13 +40,13 @@ void onnx_index_functions(onnx_importer *im) {
 
 const onnx_function *onnx_find_function(const onnx_importer *im, const onnx_node *node) {
     if (!im->model.functions.count) return NULL;
-    uint32_t found =
-        onnx_scope_find_here(im->functions, qualified(im, node->domain, node->op_type));
+    uint32_t found = onnx_scope_find_here(
+        im->functions, qualified(im, node->domain, node->op_type, node->overload));
     return found == BERTH_NONE ? NULL : &im->model.functions.data[found];
 }
 
 static void add_missing(survey *s, const onnx_node *node, const char *reason) {
-    berth_str_id id = qualified(s->im, node->domain, node->op_type);
+    berth_str_id id = qualified(s->im, node->domain, node->op_type, "");
     uint32_t index = onnx_scope_find_here(&s->index, id);
     if (index == BERTH_NONE) {
         index = s->missing.count;

@@ -9,84 +9,16 @@ Attention in its forms, operators on 8-bit and 4-bit numbers, normalisations and
 lengths are open, and Berth loads a model once and runs it at three sizes and the first again. What ONNX Runtime refuses is left out. Ends
 with 1 when anything differed or was refused. Not in the test run, which has no ONNX Runtime: see README.md beside this file.
 """
-import argparse
-import collections
-import os
-import sys
-import tempfile
-
 import numpy as np
-import onnx
-import onnxruntime as ort
-from onnx import helper, numpy_helper
 
-from peer import attempt, differs, use_package
+from draws import F32, I8, I32, I64, U8, main
 
-F32, I32, I64, U8, I8 = np.float32, np.int32, np.int64, np.uint8, np.int8
-MICROSOFT = 'com.microsoft'
 CASES = {}
-SIZES = [dict(b=2, s=5, p=3, t=7), dict(b=1, s=1, p=9, t=4), dict(b=3, s=8, p=1, t=6)]  # batch, length, past, length of keys
 
 
 def case(function):
     CASES[function.__name__] = function
     return function
-
-
-class Draw:
-    """What a case draws from: constants, and inputs whose extents are numbers or names of SIZES."""
-
-    def __init__(self, seed):
-        self.rng, self.constants, self.inputs, self.nodes, self.opset = np.random.default_rng(seed), {}, {}, [], 21
-
-    def chance(self, p=0.5):
-        return bool(self.rng.random() < p)
-
-    def choice(self, *values):
-        return values[self.rng.integers(len(values))]
-
-    def array(self, dtype, shape, low=-1.0, high=1.0):
-        if np.dtype(dtype).kind in 'iu':
-            return self.rng.integers(int(low), int(high) + 1, shape).astype(dtype)
-        return self.rng.uniform(low, high, shape).astype(dtype)
-
-    def const(self, array):
-        name = 'c%d' % len(self.constants)
-        self.constants[name] = np.asarray(array)
-        return name
-
-    def weight(self, *shape, dtype=F32, low=-1.0, high=1.0):
-        return self.const(self.array(dtype, shape, low, high))
-
-    def input(self, *dims, dtype=F32, low=-1.0, high=1.0, made=None):
-        """made: its values for a size, where random ones will not do."""
-        name = 'x%d' % len(self.inputs)
-        self.inputs[name] = (dtype, dims, low, high, made)
-        return name
-
-    def node(self, op, inputs, outputs=1, domain=MICROSOFT, **attrs):
-        names = ['y%d_%d' % (len(self.nodes), i) for i in range(outputs)]
-        while inputs and not inputs[-1]:
-            inputs = inputs[:-1]
-        self.nodes.append(helper.make_node(op, inputs, names, name='%s_%d' % (op, len(self.nodes)), domain=domain, **attrs))
-        return names
-
-    def some(self, **attrs):
-        return {k: v for k, v in attrs.items() if self.chance()}
-
-    def feeds(self):
-        def extent(d, size):
-            return d if isinstance(d, int) else sum(size[part] for part in d.split('+'))
-        return [{name: made(size) if made else self.array(dtype, [extent(d, size) for d in dims], low, high)
-                 for name, (dtype, dims, low, high, made) in self.inputs.items()} for size in SIZES]
-
-    def model(self, results):
-        open_dims = lambda dims: [d if isinstance(d, int) else d.replace('+', '_and_') for d in dims]
-        infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(np.dtype(v[0])), open_dims(v[1])) for k, v in self.inputs.items()]
-        kept = [numpy_helper.from_array(v, k) for k, v in self.constants.items()]
-        graph = helper.make_graph(self.nodes, 'fused', infos, [onnx.ValueInfoProto(name=r) for r in results], kept)
-        opsets = [helper.make_opsetid('', self.opset), helper.make_opsetid(MICROSOFT, 1)]
-        return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 # -- attention
@@ -380,75 +312,5 @@ def fused_conv(d):
                   **({'activation_params': more} if more else {}))
 
 
-def expected_of(proto, feeds):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads, options.log_severity_level = 1, 4
-    try:
-        session = ort.InferenceSession(proto.SerializeToString(), options, providers=['CPUExecutionProvider'])
-        return [session.run(None, feed) for feed in feeds]
-    except Exception:
-        return None
-
-
-def near(a, b):
-    """As `differs`; quantised results may be one number apart: rounding that is seen."""
-    if a.dtype.kind in 'iu' and a.dtype == b.dtype and a.shape == b.shape and a.dtype.itemsize < 4:
-        return None if np.abs(a.astype(np.int64) - b.astype(np.int64)).max(initial=0) <= 1 else differs(a, b, 2e-4)
-    return differs(a, b, 2e-4)
-
-
-def compare(proto, feeds, expected, target, sink):
-    """In a process of its own: what a crash would end. Puts None, or what differs."""
-    berth = use_package()
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'model.onnx')
-        onnx.save(proto, path)
-        try:
-            model = berth.load(path, target=target)
-            for at, (feed, wanted) in enumerate(zip(feeds, expected)):
-                got = model(feed)
-                got = list(got.values()) if isinstance(got, dict) else got if isinstance(got, (list, tuple)) else [got]
-                for name, a, b in zip((o.name for o in proto.graph.output), wanted, got):
-                    problem = near(a, np.asarray(b))
-                    if problem:
-                        return sink.put('run %d, %s: %s' % (at, name, problem))
-            sink.put(None)
-        except berth.BerthError as error:
-            sink.put('refused: %s' % error)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--seed', type=int, default=1, help='the first one; each model has the next')
-    parser.add_argument('--count', type=int, default=200)
-    parser.add_argument('--only', help='cases, separated by commas: ' + ', '.join(CASES))
-    parser.add_argument('--target', default='cpu')
-    parser.add_argument('--limit', type=int, default=120, help='seconds for a model')
-    parser.add_argument('--keep', default=os.path.join(tempfile.gettempdir(), 'berth_random_fused'), help='folder of what differs')
-    options = parser.parse_args()
-    names, counts = options.only.split(',') if options.only else list(CASES), collections.Counter()
-    for seed in range(options.seed, options.seed + options.count):
-        name, d = names[seed % len(names)], Draw(seed)
-        results = CASES[name](d)
-        if not results:
-            continue
-        proto, feeds = d.model(results), d.feeds()
-        feeds.append(feeds[0])
-        expected = expected_of(proto, feeds)
-        counts['refused by ONNX Runtime' if expected is None else 'compared'] += 1
-        found = expected and attempt(compare, options.limit, proto, feeds, expected, options.target)
-        if found:
-            counts['refused' if found.startswith('refused') else 'differ'] += 1
-            os.makedirs(options.keep, exist_ok=True)
-            onnx.save(proto, os.path.join(options.keep, '%d.onnx' % seed))
-            node = proto.graph.node[0]
-            given = ', '.join('-' if not i else '%s%s' % (i, list(feeds[0][i].shape) if i in feeds[0] else list(d.constants[i].shape)) for i in node.input)
-            attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-            print('seed %d, %s: %s\n    %s(%s) %s' % (seed, name, found[:400], node.op_type, given, attrs), flush=True)
-    print(', '.join('%s: %d' % item for item in counts.items()))
-    sys.exit(1 if counts['differ'] + counts['refused'] else 0)
-
-
 if __name__ == '__main__':
-    main()
+    main(CASES, __doc__, 'berth_random_fused')

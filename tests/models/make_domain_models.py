@@ -397,11 +397,20 @@ def counts_of_keys_for_open_batches():
          open_dims=2, constants=(1, 2), num_heads=heads)
 
 
+def taken_out_of_onnx():
+    x = floats(2, 3, 6, 7)
+    for name, op_type, attributes in (("affine", "Affine", dict(alpha=0.7, beta=0.4)), ("image_scaler", "ImageScaler", dict(scale=0.5, bias=[0.1, -0.2, 0.3])),
+                                      ("scaled_tanh", "ScaledTanh", dict(alpha=1.7159, beta=0.6667)), ("crop", "Crop", dict(border=[1, 0, 2, 3])),
+                                      ("parametric_softplus", "ParametricSoftplus", dict(alpha=0.7, beta=2.0)),
+                                      ("crop_to_a_size", "Crop", dict(border=[2, 1, 0, 0], scale=[3, 4]))):
+        case(name, op_type, [x], 1, domain="", main_opset=8, open_dims=1, **attributes)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
                  weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run,
-                 counts_of_keys_for_open_batches):
+                 counts_of_keys_for_open_batches, taken_out_of_onnx):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 

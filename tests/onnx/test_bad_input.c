@@ -273,8 +273,10 @@ Test(bad_input, opsets) {
     expect(&model, BERTH_UNSUPPORTED, "model.onnx|opset 99");
     model = model_of(&graph, -1);
     expect(&model, BERTH_UNSUPPORTED, "opset -1");
+    graph = small_graph();
+    graph_node1(&graph, "Mod", "rest", "x", "x", "y");
     model = model_of(&graph, 2);
-    expect(&model, BERTH_UNSUPPORTED, "add|Add of opset 2");
+    expect(&model, BERTH_UNSUPPORTED, "rest|Mod of opset 2");
 }
 
 Test(bad_input, graphs_nested_too_deeply) {

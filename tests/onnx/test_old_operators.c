@@ -218,3 +218,129 @@ Test(import_operators, compress_by_a_known_condition_gathers) {
     cr_expect_eq(output_type(&i, 0)->rank, 1);
     finish(&i);
 }
+
+static imported import_with_attrs(const char *op_type, int64_t opset, const pb *attrs, int count,
+                                  int rank, const char *more) {
+    const int64_t dims[4] = {2, 4, 3, 3};
+    const char *inputs[] = {"x", more, NULL};
+    const char *outputs[] = {"y", NULL};
+    pb graph = {.size = 0};
+    pb result = {.size = 0};
+    graph_input(&graph, "x", rank, dims);
+    if (more) graph_input(&graph, more, rank, dims);
+    pb_text(&result, 1, "y");  // of no declared type
+    pb_message(&graph, 12, &result);
+    graph_node(&graph, op_type, "n", inputs, outputs, attrs, count);
+    pb model = model_of(&graph, opset);
+    return import_with(&model, NULL);
+}
+
+// A node of an opset before 6 with one attribute beside consumed_inputs.
+static imported import_old(const char *op_type, int64_t opset, const pb *attr, int rank,
+                           const char *more) {
+    const int64_t consumed = 0;
+    pb attrs[2] = {attr_ints("consumed_inputs", &consumed, 1)};
+    if (attr) attrs[1] = *attr;
+    return import_with_attrs(op_type, opset, attrs, attr ? 2 : 1, rank, more);
+}
+
+static pb attr_float(const char *name, float value) {
+    pb attr = {.size = 0};
+    pb_text(&attr, 1, name);
+    pb_varint(&attr, 2 << 3 | 5);
+    for (int i = 0; i < 4; ++i) attr.data[attr.size++] = ((const uint8_t *)&value)[i];
+    pb_int(&attr, 20, 1);
+    return attr;
+}
+
+static pb attr_text(const char *name, const char *value) {
+    pb attr = {.size = 0};
+    pb_text(&attr, 1, name);
+    pb_text(&attr, 4, value);
+    pb_int(&attr, 20, 3);
+    return attr;
+}
+
+Test(import_operators, forms_of_opsets_1_to_5) {
+    const int64_t pads[8] = {0, 1, 0, 0, 0, 0, 0, 2}, shape[2] = {-1, 6};
+    pb cast = attr_text("to", "INT32"), padded = attr_ints("paddings", pads, 8);
+    pb reshaped = attr_ints("shape", shape, 2);
+    imported i =
+        import_old("Relu", 1, NULL, 4, NULL);  // consumed_inputs says nothing of the result
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(count_kind(&i, BERTH_OP_RELU), 1);
+    finish(&i);
+    i = import_old("Relu", 6, NULL, 4, NULL);  // from 6 on there is no such attribute
+    cr_expect_eq(berth_status_code(i.status), BERTH_INVALID_ARGUMENT);
+    finish(&i);
+    i = import_old("Cast", 5, &cast, 4, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dtype, BERTH_DTYPE_I32);
+    finish(&i);
+    i = import_old("Pad", 1, &padded, 4, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dims[1], 5);
+    cr_expect_eq(output_type(&i, 0)->dims[3], 5);
+    finish(&i);
+    i = import_old("Reshape", 4, &reshaped, 4, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dims[0], 12);
+    finish(&i);
+    i = import_old("Concat", 3, NULL, 4, "z");  // along axis 1, if none is given
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dims[1], 8);
+    finish(&i);
+    pb scales[2] = {attr_float("height_scale", 2), attr_float("width_scale", 3)};
+    i = import_with_attrs("Upsample", 1, scales, 2, 4, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(output_type(&i, 0)->dims[2], 6);
+    cr_expect_eq(output_type(&i, 0)->dims[3], 9);
+    finish(&i);
+    i = import_old("Selu", 1, NULL, 4, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    const berth_op *selu = find_kind(&i, BERTH_OP_SELU, 0);
+    cr_expect_float_eq(berth_attrs_float(i.module, &selu->attrs, "gamma", 0), 1.0507, 1e-9);
+    finish(&i);
+}
+
+static void add_function(pb *model, const char *overload, const char *op_type) {
+    pb function = {.size = 0};
+    pb body = {.size = 0};
+    const char *inputs[] = {"a", NULL};
+    const char *outputs[] = {"b", NULL};
+    pb_text(&function, 1, "Act");
+    pb_text(&function, 4, "a");
+    pb_text(&function, 5, "b");
+    graph_node(&body, op_type, "inner", inputs, outputs, NULL, 0);
+    pb_bytes(&function, 7, body.data + 2, body.size - 2);  // the same message as a graph's node
+    pb_text(&function, 10, "own");
+    if (overload) pb_text(&function, 13, overload);
+    pb_message(model, 25, &function);
+}
+
+// Functions of one name are told apart by their overloads.
+Test(import_operators, the_overload_that_a_node_names) {
+    pb graph = {.size = 0};
+    pb node = {.size = 0};
+    pb opset = {.size = 0};
+    graph_input(&graph, "x", 1, four);
+    graph_output(&graph, "y", 1, four);
+    pb_text(&node, 1, "x");
+    pb_text(&node, 2, "y");
+    pb_text(&node, 4, "Act");
+    pb_text(&node, 7, "own");
+    pb_text(&node, 8, "second");
+    pb_message(&graph, 1, &node);
+    pb_text(&opset, 1, "own");
+    pb_int(&opset, 2, 1);
+    pb model = model_of(&graph, 13);
+    pb_message(&model, 8, &opset);
+    add_function(&model, NULL, "Neg");
+    add_function(&model, "first", "Exp");
+    add_function(&model, "second", "Tanh");
+    imported i = import_with(&model, NULL);
+    cr_assert(!i.status, "%s", berth_status_message(i.status));
+    cr_expect_eq(count_kind(&i, BERTH_OP_TANH), 1);
+    cr_expect_eq(i.graph->regions.data[0].ops.count, 1);
+    finish(&i);
+}
