@@ -82,6 +82,8 @@ class Draw:
         infos = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(np.dtype(v[0])), open_dims(v[1])) for k, v in self.inputs.items()]
         kept = [onnx.TensorProto.FromString(v.SerializeToString()) if isinstance(v, onnx.TensorProto) else numpy_helper.from_array(v, k)
                 for k, v in self.constants.items()]
+        if self.ir < 4:  # initializers were inputs as well
+            infos += [helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in kept]
         graph = helper.make_graph(self.nodes, 'fused', infos, [onnx.ValueInfoProto(name=r) for r in results], kept)
         opsets = [helper.make_opsetid(*pair) for pair in (('', self.opset), *self.domains.items())]
         return helper.make_model(graph, opset_imports=opsets, ir_version=self.ir, functions=self.functions)
