@@ -24,11 +24,11 @@ static const char *label_of(const berth_unit *unit) {
     return unit->external ? unit->external->label : unit->calls ? unit->calls : "";
 }
 
-// NULL: it is not wanted, or there is none (an object file).
+// NULL: it is not wanted, or there is none (an object file). Code that people wrote is kept as it is.
 static const char *source_of(const image_builder *b, const berth_codegen *codegen,
-                             const berth_codegen_result *code) {
+                             const berth_codegen_result *code, bool external) {
     if (!b->pipeline->options->keep_source || !codegen->source_suffix) return NULL;
-    return codegen->source ? codegen->source(code, b->module->arena) : code->source;
+    return codegen->source && !external ? codegen->source(code, b->module->arena) : code->source;
 }
 
 // Of an image; a text that is attached to it already stays there once.
@@ -59,7 +59,7 @@ static berth_status keep_generic(const image_builder *b, const berth_codegen *co
     for (uint32_t i = 0; i < count; ++i) {
         const berth_unit *unit = &b->pipeline->units.data[members[i]];
         if (!unit->generic) continue;
-        sources[made_count] = source_of(b, codegen, &unit->code);
+        sources[made_count] = source_of(b, codegen, &unit->code, false);
         made[made_count++] = unit->generic;
     }
     const bool later = berth_later_code_is_mark(options->later_code, image->data);
@@ -121,7 +121,7 @@ static berth_status finish_image(image_builder *b, const berth_codegen *codegen,
     const uint32_t index = index_of_image(b, &image);
     for (uint32_t i = 0; i < count; ++i) {
         attach_source(b, codegen, index, external ? "external" : parts[i].label,
-                      source_of(b, codegen, parts[i].code));
+                      source_of(b, codegen, parts[i].code, external));
         units[members[i]].executable = index;
     }
     return BERTH_OK;

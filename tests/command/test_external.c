@@ -139,6 +139,12 @@ Test(external, every_language_runs) {
                        "test $(\"$B\" inspect sub/moved.txt | grep -c '^external code @') = 5"),
                  0);
     cr_expect_eq(shell("\"$B\" inspect all.berth --format=json | grep -q '@square, language'"), 0);
+    // Its source is kept as it was written, without what kernels have in front of theirs.
+    cr_expect_eq(shell("\"$B\" build all.txt --target cpu,opencl --keep-source -o k.berth 2>log && "
+                       "\"$B\" inspect k.berth --extract k >out && "
+                       "grep -q 'of(x.i.)' k/source/*/external.c && "
+                       "! grep -q BERTH_FN k/source/*/external.c"),
+                 0);
 }
 
 // Kernels that call external code row by row, in C and OpenCL C. Two functions have statics of one name;
