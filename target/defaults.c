@@ -20,11 +20,8 @@ static void set_real(double *field, double value) {
 }
 
 const char *berth_target__arch_of(const char *word) {
-    static const char *const others[][2] = {{"x86-64", "x86_64"},
-                                            {"amd64", "x86_64"},
-                                            {"arm64", "aarch64"},
-                                            {"armv7", "armv7-a"},
-                                            {"armv7a", "armv7-a"}};
+    static const char others[][2][8] = {
+        {"x86-64", "x86_64"}, {"amd64", "x86_64"}, {"arm64", "aarch64"}};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i)
         if (strcmp(word, others[i][0]) == 0) return others[i][1];
     return word;

@@ -96,6 +96,7 @@ static const struct {
     {"x86_64", "x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu"},
     {"i686", "i686-linux-gnu-gcc", "gcc-i686-linux-gnu"},
     {"aarch64", "aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"},
+    {"armv7", "arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"},
     {"armv7-a", "arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"},
     {"armv7l", "arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"},
     {"riscv64", "riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu"},
