@@ -276,6 +276,33 @@ Test(placement_evaluate, list_latency_by_hand) {
     cr_assert_eq(value.value, 51);
 }
 
+// One accelerator and a processor that computes any number at once; no copy takes time. What comes first on acc0, 3 (9), keeps
+// it from 1 (10), which 2 (9) waits for: 28. It ends at 20 where acc0 waits for 1, and 3 comes after it.
+//   0 on cpu0: [0, 1)   1 on acc0: [1, 11)   2 on cpu0: [11, 20)   3 on acc0: [11, 20)
+Test(placement_evaluate, a_device_waits_for_what_is_urgent) {
+    berth_place_problem *p = placement_of_nodes(arena, 4, 2, 1, INFINITY);
+    const double times[] = {1, 10, 9, 9};
+    for (uint32_t v = 0; v < 4; ++v) p->time[2 * v] = p->time[2 * v + 1] = times[v];
+    p->edge_from[0] = 0, p->edge_to[0] = 1;
+    p->edge_from[1] = 1, p->edge_to[1] = 2;
+    p->edge_count = 2;
+    finish(p);
+    const uint32_t at[] = {1, 0, 1, 0};
+    berth_place_value value = value_of(p, BERTH_PLACE_LATENCY, at);
+    const double starts[] = {0, 1, 11, 11};
+    for (uint32_t v = 0; v < 4; ++v)
+        cr_expect_eq(value.node_start[v], starts[v], "node %u: %g", v, value.node_start[v]);
+    cr_expect_eq(value.value, 20);
+    berth_solve__list *list = berth_solve__list_create(arena, p);
+    cr_expect_eq(berth_solve__list_value(list, at, INFINITY, NULL, NULL), 20);
+    cr_expect_eq(berth_solve__list_value(list, at, 19, NULL, NULL), INFINITY);
+    uint32_t nodes[4];
+    cr_assert_eq(berth_solve__list_critical(list, nodes), 3);
+    cr_expect(nodes[0] == 2 || nodes[0] == 3);
+    cr_expect_eq(nodes[1], 1);
+    cr_expect_eq(nodes[2], 0);
+}
+
 // As above. Backwards from the end: 4 waited for 3, 3 for the read of 1, that for its write, that for
 // 1, and 1 for its turn after 0 on acc0.
 Test(placement_evaluate, critical_nodes_by_hand) {

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "planner/solve/latency/guess.h"
+#include "planner/solve/problem/evaluate_list.h"
 #include "tests/solve/random_placement.h"
 
 static berth_arena *arena;
@@ -100,6 +101,91 @@ static berth_status times_body(void *user) {
 
 Test(list_schedule, times_add_up_to_the_value) {
     run(times_body, NULL);
+}
+
+static bool is_serial(const berth_place_problem *p, uint32_t device) {
+    return !p->kinds[p->device_kind[device]].concurrent;
+}
+
+// When u's value is on the device: its own end there, else the end of a copy to it.
+static double arrival(const berth_place_problem *p, const uint32_t *at,
+                      const berth_place_value *value, const berth_place_copy *copies,
+                      uint32_t count, uint32_t u, uint32_t device) {
+    double in_host = value->node_done[u], there = INFINITY;
+    if (at[u] == device) return value->node_done[u];
+    if (p->transfer[(size_t)u * p->kind_count + p->device_kind[at[u]]] > 0) in_host = INFINITY;
+    for (uint32_t c = 0; c < count; ++c)
+        if (copies[c].node == u && copies[c].to == BERTH_PLACE_NONE) in_host = copies[c].end;
+    if (p->transfer[(size_t)u * p->kind_count + p->device_kind[device]] == 0) return in_host;
+    for (uint32_t c = 0; c < count; ++c) {
+        if (copies[c].node != u || copies[c].to != device) continue;
+        cr_expect_geq(copies[c].start, in_host);
+        there = copies[c].end;
+    }
+    return there;
+}
+
+static void check_schedule(const berth_place_problem *p, const uint32_t *at,
+                           const berth_place_value *value, const berth_place_copy *copies,
+                           uint32_t count) {
+    double end = 0;
+    for (uint32_t v = 0; v < p->node_count; ++v) {
+        double time = p->time[(size_t)v * p->kind_count + p->device_kind[at[v]]];
+        cr_expect_eq(value->node_done[v], value->node_start[v] + time);
+        end = fmax(end, value->node_done[v]);
+        for (uint32_t w = 0; w < v; ++w)
+            if (at[v] == at[w] && is_serial(p, at[v]) &&
+                value->node_done[w] > value->node_start[w] && time > 0)
+                cr_expect(value->node_start[v] >= value->node_done[w] ||
+                          value->node_start[w] >= value->node_done[v]);
+        for (uint32_t e = p->pred_start[v]; e < p->pred_start[v + 1]; ++e)
+            cr_expect_geq(value->node_start[v],
+                          arrival(p, at, value, copies, count, p->pred[e], at[v]));
+    }
+    for (uint32_t c = 0; c < count; ++c) {
+        cr_expect_geq(copies[c].start, value->node_done[copies[c].node]);
+        cr_expect(c == 0 || copies[c - 1].start <= copies[c].start);
+        for (uint32_t d = 0; d < c; ++d)
+            if (copies[c].link == copies[d].link)
+                cr_expect(copies[c].start >= copies[d].end || copies[d].start >= copies[c].end);
+    }
+    cr_expect_eq(end, value->value);
+}
+
+// Of whichever way to take turns is better: nothing runs twice at once, or before what it needs is there; and each of the
+// two is better somewhere.
+static berth_status schedules_body(void *user) {
+    (void)user;
+    uint32_t turns_better = 0, gaps_better = 0;
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+        berth_place_problem *p = make(seed);
+        for (uint32_t k = 0; k < p->kind_count; ++k) p->kinds[k].capacity_bytes = INFINITY;
+        BERTH_TRY(berth_place_problem_finish(arena, p));
+        uint32_t *at = berth_arena_new_array(arena, uint32_t, p->node_count);
+        uint64_t random = seed;
+        place_anywhere(p, &random, at);
+        berth_place_value value;
+        berth_place_copy *copies = NULL;
+        uint32_t count = 0;
+        BERTH_TRY(berth_place_schedule(arena, p, at, &value, &copies, &count));
+        check_schedule(p, at, &value, copies, count);
+        berth_solve__list *list = berth_solve__list_create(arena, p);
+        double shared_ms = 0;
+        list->assignment = at;
+        cr_assert(berth_solve__list_build(list, INFINITY, &shared_ms));
+        berth_solve__list_take_turns(list, INFINITY, &list->by_turns);
+        berth_solve__list_fill_gaps(list, INFINITY, &list->by_gaps);
+        cr_expect_eq(value.value, fmin(list->by_turns.end, list->by_gaps.end));
+        turns_better += list->by_turns.end < list->by_gaps.end;
+        gaps_better += list->by_gaps.end < list->by_turns.end;
+    }
+    cr_expect_gt(turns_better, 0);
+    cr_expect_gt(gaps_better, 0);
+    return BERTH_OK;
+}
+
+Test(list_schedule, nothing_runs_before_its_turn) {
+    run(schedules_body, NULL);
 }
 
 typedef struct guesses {
