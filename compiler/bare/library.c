@@ -3,15 +3,25 @@
 
 #include "compiler/bare/printer.h"
 
-// The text without its #include "..." lines: what they name is in front of it.
-static void add_inlined(berth_strbuf *out, const char *text) {
-    static const char include[] = "#include \"";
+// The lines of the text that begin so, or the others.
+static void add_lines(berth_strbuf *out, const char *text, const char *begin, bool that_do) {
     while (*text) {
         const char *end = strchr(text, '\n');
         size_t length = end ? (size_t)(end - text) + 1 : strlen(text);
-        if (strncmp(text, include, strlen(include)) != 0) berth_strbuf_add_n(out, text, length);
+        bool does = strncmp(text, begin, strlen(begin)) == 0;
+        if (does == that_do) berth_strbuf_add_n(out, text, length);
         text += length;
     }
+}
+
+// What these lines name is in front of the text.
+static void add_inlined(berth_strbuf *out, const char *text) {
+    add_lines(out, text, "#include \"", false);
+}
+
+// Of the system: where the weights are, functions of <math.h> would become the library's own.
+static void add_system_headers(berth_strbuf *out, const char *text) {
+    add_lines(out, text, "#include <", true);
 }
 
 berth_status berth_bare__library(const berth_bare_printer *p, const berth_bare_file *sources,
@@ -19,6 +29,8 @@ berth_status berth_bare__library(const berth_bare_printer *p, const berth_bare_f
                                  berth_bare_file *out_file) {
     berth_strbuf text = berth_strbuf_make(p->arena);
     add_inlined(&text, sources[BERTH_BARE_HEADER].text);
+    add_system_headers(&text, sources[BERTH_BARE_WEIGHTS_HEADER].text);
+    add_system_headers(&text, sources[BERTH_BARE_WEIGHTS].text);
     berth_strbuf_add(&text, "#pragma GCC visibility push(hidden)\n");  // the constants
     add_inlined(&text, sources[BERTH_BARE_WEIGHTS_HEADER].text);
     add_inlined(&text, sources[BERTH_BARE_WEIGHTS].text);

@@ -1,4 +1,6 @@
 // berth build with the executor aot: a folder of C sources.
+#include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,40 @@ static void builds(const char *folder) {
 
 Test(bare_command, build_writes_sources) {
     in_folder(builds);
+}
+
+// A model that calls <math.h>: the library of it does so, too.
+static void computes_waves(const char *folder) {
+    char arguments[256], path[128];
+    snprintf(path, sizeof(path), "%s/waves.txt", folder);
+    FILE *file = fopen(path, "w");
+    cr_assert(file);
+    fputs("module \"waves\"\n\ngraph @main(%x: f32[4]) {\n  %y = cos(%x)\n  %z = exp(%y)\n"
+          "  return %z\n}\n",
+          file);
+    fclose(file);
+    snprintf(arguments, sizeof(arguments), "build %s --target cpu --executor aot -o %s/waves", path,
+             folder);
+    const result *r = berth_run(arguments);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    snprintf(path, sizeof(path), "%s/waves/libwaves.so", folder);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    cr_assert(library, "%s", dlerror());
+    int (*run)(const float *const *, float *const *) = NULL;
+    *(void **)&run = dlsym(library, "waves_run");
+    cr_assert(run);
+    const float x[4] = {0, 1, -2, 3};
+    float z[4] = {0};
+    const float *inputs[] = {x};
+    float *outputs[] = {z};
+    cr_expect_eq(run(inputs, outputs), 0);
+    for (int i = 0; i < 4; ++i)
+        cr_expect_float_eq(z[i], expf(cosf(x[i])), 1e-5, "%d: %g", i, (double)z[i]);
+    dlclose(library);
+}
+
+Test(bare_command, a_library_calls_functions_of_math) {
+    in_folder(computes_waves);
 }
 
 // The number of bytes in the refusal of a budget.
