@@ -21,7 +21,7 @@
 //   and writes those with a successor outside: all of S is done at once. S must be convex, and the
 //   relation between subgraphs acyclic (graph with each S contracted is acyclic).
 //   false (the planner's model): nodes run one at a time on each device (any number at a time on a
-//   concurrent kind), ordered by list scheduling; a value needed elsewhere goes to host memory once
+//   concurrent kind), ordered by list scheduling (evaluate_list.h); a value needed elsewhere goes to host memory once
 //   and from there to each device that needs it once; these copies run beside computation, one at a
 //   time on a device's link.
 // Hard limits: sum of sizes on a device <= capacity; times of INFINITY (unsupported); groups whole;
