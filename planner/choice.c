@@ -309,12 +309,13 @@ static berth_status check_total(const berth_planner_state *state) {
     char need[32], have[32];
     for (uint32_t v = 0; v < placement->problem.node_count; ++v)
         needed += placement->problem.size_bytes[v];
-    for (uint32_t m = 0; m < target->memory_count; ++m) {
-        bool used = false;
-        for (uint32_t d = 0; d < target->device_count; ++d)
-            used |= target->devices[d].constant_memory == m;
-        if (used && target->memories[m].budget_bytes == 0) return BERTH_OK;  // not known
-        if (used) room += (double)target->memories[m].budget_bytes;
+    bool *counted = berth_arena_new_array(state->choice->arena, bool, target->memory_count);
+    for (uint32_t d = 0; d < target->device_count; ++d) {
+        uint64_t budget = berth_planner__constants_budget(target, d);
+        uint32_t memory = target->devices[d].constant_memory;
+        if (budget == 0) return BERTH_OK;  // not known
+        if (!counted[memory]) room += (double)budget;
+        counted[memory] = true;
     }
     if (needed <= room) return BERTH_OK;
     berth_format_bytes_f64(needed, need);

@@ -50,6 +50,8 @@ typedef struct berth_placement {
 BERTH_MUST_USE berth_status berth_planner__placement_build(const berth_planner_state *state,
                                                            berth_arena *arena,
                                                            berth_placement **out_placement);
+// Of the memory for a device's constants; 0 = no limit is known.
+uint64_t berth_planner__constants_budget(const berth_multi_target *target, uint32_t device);
 // Sets the capacities for constants: each memory's budget less `reserve_bytes` (per device of the
 // target; NULL = none). Devices of one kind get the smallest of theirs.
 void berth_planner__placement_capacity(berth_placement *placement, const uint64_t *reserve_bytes);

@@ -133,6 +133,13 @@ void berth_planner__fill_shared(berth_planner__facts *c) {
 
 // ---- memory -------------------------------------------------------------------------------------
 
+uint64_t berth_planner__constants_budget(const berth_multi_target *target, uint32_t device) {
+    const berth_target_memory *memory = &target->memories[target->devices[device].constant_memory];
+    // Sources hold constants as const arrays: in flash, of which this target says nothing.
+    if (target->executor == BERTH_EXECUTOR_AOT && !memory->holds_constants) return 0;
+    return memory->budget_bytes;
+}
+
 void berth_planner__placement_capacity(berth_placement *placement, const uint64_t *reserve_bytes) {
     const berth_multi_target *target = placement->state->options->target;
     uint32_t at = 0;
@@ -141,7 +148,7 @@ void berth_planner__placement_capacity(berth_placement *placement, const uint64_
         kind->capacity_bytes = INFINITY;
         for (uint32_t i = 0; i < kind->device_count; ++i) {
             uint32_t d = placement->target_device[at++];
-            uint64_t budget = target->memories[target->devices[d].constant_memory].budget_bytes;
+            uint64_t budget = berth_planner__constants_budget(target, d);
             if (budget == 0) continue;
             double capacity = (double)budget - (reserve_bytes ? (double)reserve_bytes[d] : 0);
             kind->capacity_bytes = fmin(kind->capacity_bytes, fmax(capacity, 0));

@@ -46,6 +46,20 @@ Test(bare_command, build_writes_sources) {
     in_folder(builds);
 }
 
+// 23.8 KiB of constants, which sources have in flash, and a board with 20 KiB of RAM, which says nothing of its flash.
+Test(bare_command, every_strategy_plans_for_a_board_without_flash) {
+    static const char *const strategies[] = {"default", "auto", "dp", "heft"};
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); ++i) {
+        char arguments[256];
+        snprintf(arguments, sizeof(arguments),
+                 "plan examples/digits/digits.onnx --target st/bluepill-f103c8 --strategy %s",
+                 strategies[i]);
+        const result *r = berth_run(arguments);
+        cr_expect_eq(r->exit_status, 0, "%s: %s", strategies[i], r->err);
+        cr_expect(strstr(r->out, "predicted"), "%s", r->out);
+    }
+}
+
 // A model that calls <math.h>: the library of it does so, too.
 static void computes_waves(const char *folder) {
     char arguments[256], path[128];
