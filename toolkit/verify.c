@@ -502,6 +502,9 @@ berth_status berth_verify_per_op(berth_arena *arena, const char *model_path, con
     model_options.target_options =
         (berth_target_options){.tag_folder = model_options.target_options.tag_folder};
     if (!status) status = berth_model_load(model_path, &model_options, &models[1]);
+    if (berth_status_code(status) == BERTH_UNSUPPORTED)
+        status = berth_status_prefix(
+            status, "operations are compared one by one in programs of the graph executor");
     per_op_job job = {0};
     for (int i = 0; i < 2; ++i)
         job.side[i] = (verify_job){.arena = arena,

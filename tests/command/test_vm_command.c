@@ -60,6 +60,14 @@ static const json_t *output(const json_t *json, size_t index) {
     return json_array_get(json_object_get(json, "outputs"), index);
 }
 
+Test(vm_command, a_comparison_by_operations_says_what_it_needs) {
+    if (access("../shared/models/control_flow/loop_nested/model.onnx", R_OK) != 0)
+        cr_skip_test("no ../shared/models");
+    berth_run_fails("verify ../shared/models/control_flow/loop_nested/model.onnx --per-op --data "
+                    "../shared/models/control_flow/loop_nested/test_data_set_0",
+                    1, "operations are compared one by one in programs of the graph executor: ");
+}
+
 Test(vm_command, a_loop_runs_by_itself) {
     folder f;
     write_model(&f, until);
