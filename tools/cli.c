@@ -367,7 +367,7 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
     case key_input: berth_cli_take_input(cli, arg, state); return 0;
     case key_layout: berth_cli_take_layout(cli, key, arg, state); return 0;
     case key_mean: berth_cli_take_numbers(&cli->mean, "--mean", arg, state); return 0;
-    case key_std: berth_cli_take_numbers(&cli->deviation, "--std", arg, state); return 0;
+    case key_std: berth_cli_take_divisors(&cli->deviation, "--std", arg, state); return 0;
     case key_costs: cli->costs = arg; return 0;
     case key_tuned: cli->tuned = arg; return 0;
     case key_strategy: take_strategy(cli, arg, state); return 0;

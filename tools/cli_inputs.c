@@ -56,6 +56,15 @@ void berth_cli_take_layout(berth_cli_model *cli, int key, const char *arg,
     cli->layout = layout;
 }
 
+void berth_cli_take_divisors(berth_cli_numbers *out, const char *option, const char *arg,
+                             struct argp_state *state) {
+    berth_cli_take_numbers(out, option, arg, state);
+    for (uint32_t i = 0; i < out->count; ++i)
+        if (out->values[i] == 0)
+            berth_cli_wrong_usage(state, "%s \"%s\": elements are divided by it, so not by 0",
+                                  option, arg);
+}
+
 void berth_cli_take_numbers(berth_cli_numbers *out, const char *option, const char *arg,
                             struct argp_state *state) {
     const char *at = arg;

@@ -23,9 +23,11 @@ void berth_cli_take_input(berth_cli_model *cli, const char *arg, struct argp_sta
 void berth_cli_take_shape(berth_cli_model *cli, const char *arg, struct argp_state *state);
 void berth_cli_take_layout(berth_cli_model *cli, int key, const char *arg,
                            struct argp_state *state);
-// --mean (`out` = cli->mean) or --std.
+// --mean (`out` = cli->mean), and --std, in which none is 0.
 void berth_cli_take_numbers(berth_cli_numbers *out, const char *option, const char *arg,
                             struct argp_state *state);
+void berth_cli_take_divisors(berth_cli_numbers *out, const char *option, const char *arg,
+                             struct argp_state *state);
 
 typedef struct berth_cli_dim {
     const char *name;  // of a dimension of the model, or "INPUT.AXIS"

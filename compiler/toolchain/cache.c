@@ -148,9 +148,9 @@ static const char *fault_of(const struct stat *info) {
 }
 
 static void discard(const berth_cache *cache, const char *name, const char *fault) {
-    berth_log_message(cache->log, BERTH_LOG_WARNING,
-                      "kernel cache: entry %s is removed and made anew: %s", name, fault);
-    unlinkat(cache->fd, name, 0);
+    bool removed = unlinkat(cache->fd, name, 0) == 0;
+    berth_log_message(cache->log, BERTH_LOG_WARNING, "kernel cache: entry %s is %s: %s", name,
+                      removed ? "removed and made anew" : "not used, and cannot be removed", fault);
 }
 
 // Reads the entry behind `fd`. *out_fault: why it may not be used.

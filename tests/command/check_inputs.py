@@ -211,6 +211,7 @@ class Inputs(unittest.TestCase):
         self.fails('--mean and --std', [('a', TensorProto.UINT8, [1, 3, 5, 7])], '--input', self.path('p.png'), '--mean', '1')
         self.fails('has 2 numbers', chw, '--input', self.path('p.png'), '--std', '1,2')
         self.fails('--mean takes', chw, '--mean', 'a', status=2)
+        self.fails('not by 0', chw, '--std', '1,0,1', status=2)
         self.fails('--layout takes', chw, '--layout', 'WHC', status=2)
         self.write('big.ppm', b'P6 99999 99999 255\n')
         self.fails('99999 x 99999 pixels', chw, '--input', self.path('big.ppm'))

@@ -263,7 +263,25 @@ Test(toolchain_cache, folder_that_others_can_write_is_refused) {
 }
 
 static void keep_warning(void *state, berth_log_level level, const char *message) {
-    if (level == BERTH_LOG_WARNING) snprintf(state, 1024, "%s", message);
+    char *kept = state;
+    size_t used = strlen(kept);
+    if (level == BERTH_LOG_WARNING) snprintf(kept + used, 1024 - used, "%s\n", message);
+}
+
+// Where an entry should be there is a folder: what is said of it is so.
+Test(toolchain_cache, a_folder_is_no_entry) {
+    toolchain_case c = open_with_cache();
+    char warning[1024] = "";
+    cr_expect_not(toolchain_case_cached(&c));
+    cr_assert_eq(system(berth_arena_printf(
+                     c.arena, "cd '%s' && for f in *.so; do rm \"$f\" && mkdir \"$f\"; done",
+                     c.options.cache_folder)),
+                 0);
+    c.options.log = (berth_log){.write = keep_warning, .state = warning};
+    cr_expect_not(toolchain_case_cached(&c));
+    cr_expect(strstr(warning, "not used, and cannot be removed: it is no regular file"), "%s",
+              warning);
+    toolchain_case_close(&c);
 }
 
 // A folder in one that others can write can be replaced: it is not used, and the user is told. With
