@@ -1,8 +1,10 @@
-// An order of the steps of several devices. List scheduling with insertion: step by step, those first from
+// An order of the steps of several devices: the better of two, as the planner's model of time has it
+// (planner/solve/problem/evaluate_list.h). List scheduling with insertion: step by step, those first from
 // which the way to the end is longest, each at the earliest time at which it can begin and its device,
 // or its device's copies, has nothing else to do for as long as it takes (HEFT with the devices given: Topcuoglu,
 // Hariri & Wu, IEEE Transactions on Parallel and Distributed Systems 13, 2002). A copy that a kernel needs goes as
 // soon as its value is there; the copies of results, from which the way is shortest, fill what is left.
+// Or taking turns (Graham 1969): what is free takes the step with the longest way among those that could begin.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +173,94 @@ static int compare_keys(const void *left, const void *right) {
     return a->tie < b->tie ? -1 : a->tie > b->tie;
 }
 
+// ---- turns ----
+
+typedef BERTH_VEC(keyed_step) step_heap;
+
+static void push(berth_arena *arena, step_heap *heap, keyed_step one) {
+    berth_vec_push(arena, heap, one);
+    uint32_t at = heap->count - 1;
+    for (; at > 0 && compare_keys(&one, &heap->data[(at - 1) / 2]) < 0; at = (at - 1) / 2)
+        heap->data[at] = heap->data[(at - 1) / 2];
+    heap->data[at] = one;
+}
+
+static keyed_step pop(step_heap *heap) {
+    keyed_step top = heap->data[0], moved = heap->data[--heap->count];
+    uint32_t at = 0;
+    for (uint32_t child = 1; child < heap->count; child = 2 * at + 1) {
+        if (child + 1 < heap->count && compare_keys(&heap->data[child + 1], &heap->data[child]) < 0)
+            ++child;
+        if (compare_keys(&heap->data[child], &moved) >= 0) break;
+        heap->data[at] = heap->data[child];
+        at = child;
+    }
+    heap->data[at] = moved;
+    return top;
+}
+
+// Events are steps that can begin and, from l->count on, rows that are free.
+typedef struct turns {
+    step_heap events;
+    step_heap *ready;   // per row, longest ways first
+    double *free_ns;    // per row
+    uint32_t *waiting;  // per step: for how many others
+    uint32_t *changed;  // rows with an event now
+    uint32_t changed_count;
+    bool *is_changed;  // per row
+} turns;
+
+static void begin_step(lister *l, turns *t, uint32_t step, double now_ns) {
+    uint32_t row = l->row[step], link = l->link[step];
+    double begin_ns = link == BERTH_NO_INDEX ? now_ns : fmax(now_ns, t->free_ns[link]);
+    double end_ns = begin_ns + l->ns[step];
+    t->free_ns[row] = end_ns;
+    if (link != BERTH_NO_INDEX) t->free_ns[link] = end_ns;
+    finish(l, step, end_ns);
+    push(l->arena, &t->events, (keyed_step){end_ns, l->count + row, l->count + row});
+    for (uint32_t k = l->after_first[step]; k < l->after_first[step + 1]; ++k) {
+        uint32_t next = l->after[k];
+        if (--t->waiting[next] == 0)
+            push(l->arena, &t->events, (keyed_step){l->ready_ns[next], next, next});
+    }
+}
+
+static void take_event(lister *l, turns *t) {
+    uint32_t step = pop(&t->events).step;
+    bool begins = step < l->count;
+    uint32_t row = begins ? l->row[step] : step - l->count;
+    if (begins) push(l->arena, &t->ready[row], (keyed_step){-l->left_ns[step], step, step});
+    if (!t->is_changed[row]) t->changed[t->changed_count++] = row;
+    t->is_changed[row] = true;
+}
+
+// Fills `order` with the steps as they begin.
+static void take_turns(lister *l, uint32_t *order) {
+    turns t = {.ready = berth_arena_new_array(l->arena, step_heap, l->rows),
+               .free_ns = berth_arena_new_array(l->arena, double, l->rows),
+               .waiting = berth_arena_new_array(l->arena, uint32_t, l->count),
+               .changed = berth_arena_new_array(l->arena, uint32_t, l->rows),
+               .is_changed = berth_arena_new_array(l->arena, bool, l->rows)};
+    uint32_t count = 0;
+    memset(l->ready_ns, 0, l->count * sizeof(*l->ready_ns));
+    for (uint32_t k = 0; k < l->after_first[l->count]; ++k) t.waiting[l->after[k]]++;
+    for (uint32_t i = 0; i < l->count; ++i)
+        if (t.waiting[i] == 0) push(l->arena, &t.events, (keyed_step){0, i, i});
+    while (t.events.count > 0) {
+        double now_ns = t.events.data[0].key;
+        while (t.events.count > 0 && t.events.data[0].key == now_ns) take_event(l, &t);
+        for (; t.changed_count > 0; --t.changed_count) {
+            uint32_t row = t.changed[t.changed_count - 1];
+            t.is_changed[row] = false;
+            if (t.free_ns[row] > now_ns || t.ready[row].count == 0) continue;
+            order[count] = pop(&t.ready[row]).step;
+            begin_step(l, &t, order[count++], now_ns);
+        }
+    }
+}
+
+// ---- insertion ----
+
 // Fills `order`.
 static void list(lister *l, uint32_t *order) {
     busy_row *rows = berth_arena_new_array(l->arena, busy_row, l->rows);
@@ -195,8 +285,15 @@ const uint32_t *berth_packager__order_beside(berth_packager *p, const berth_shar
     if (!several) return NULL;
     lister l = start(p, sharing);
     uint32_t *order = berth_arena_new_array(p->arena, uint32_t, l.count);
+    uint32_t *other = berth_arena_new_array(p->arena, uint32_t, l.count);
     list(&l, order);
+    take_turns(&l, other);
     double before_ns = end_of_order(&l, NULL), after_ns = end_of_order(&l, order);
+    double other_ns = end_of_order(&l, other);
+    if (other_ns < after_ns) {
+        after_ns = other_ns;
+        order = other;
+    }
     bool gains = after_ns < before_ns * (1 - least_gain);
     for (uint32_t i = 0; i < l.count; ++i)
         p->facts.data[i].held = gains && p->steps.data[i].kind == BERTH_STEP_COPY &&

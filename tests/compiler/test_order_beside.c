@@ -21,22 +21,30 @@ TestSuite(order_beside, .init = setup, .fini = teardown);
 // Two devices in one memory. A product of 1024 x 1024 matrices takes 31 ms there, all else below 1 ms.
 #define CORE "cpu -cores=1 -peak_flops.f32=1e11 -memory_bandwidth_bytes_per_s=1e11"
 
-// Whether the step that cpu:1 waits for is the first of cpu:0's.
-static bool needed_comes_first(const char *body, const char *target_text) {
+static const berth_program *compile(const char *body, const char *target_text) {
     berth_module *module = NULL;
     berth_multi_target *target = NULL;
     berth_compile_result result;
-    const char *text = berth_arena_printf(
-        arena, "module \"m\"\ngraph @main(%%x: f32[1024,1024], %%y: f32[1024,1024]) { %s }", body);
+    const char *text =
+        berth_arena_printf(arena,
+                           "module \"m\"\ngraph @main(%%x: f32[1024,1024], %%y: f32[1024,1024], "
+                           "%%g: f32[1024,1280], %%h: f32[1024,512]) { %s }",
+                           body);
     assert_ok(berth_target_parse(arena, target_text, NULL, &target));
     assert_ok(berth_module_parse(arena, text, strlen(text), "text", &module));
     assert_ok(berth_compile(module, &(berth_compile_options){.target = target, .plan_only = true},
                             &result));
+    return result.program;
+}
+
+// Whether the step that cpu:1 waits for is the first of cpu:0's.
+static bool needed_comes_first(const char *body, const char *target_text) {
+    const berth_program *program = compile(body, target_text);
     const berth_program_step *reads = NULL;
     uint32_t first = 0;
-    for (uint32_t i = result.program->step_count; i-- > 0;) {
-        if (result.program->steps[i].device == 1) reads = &result.program->steps[i];
-        if (result.program->steps[i].device == 0) first = i;
+    for (uint32_t i = program->step_count; i-- > 0;) {
+        if (program->steps[i].device == 1) reads = &program->steps[i];
+        if (program->steps[i].device == 0) first = i;
     }
     cr_assert(reads && reads->wait_count == 1);
     return reads->waits[0] == first;
@@ -62,4 +70,18 @@ Test(order_beside, the_modules_order_stays_where_devices_take_turns) {
     static const char body[] = "%l = matmul(%x, %x) on cpu:0 %k = matmul(%y, %x) on cpu:0 "
                                "%m = matmul(%k, %x) on cpu:1 return %l, %m";
     cr_expect_not(needed_comes_first(body, CORE " -resource=host," CORE " -resource=host"));
+}
+
+// %u is urgent (31 ms, and 16 for %t) and can begin after %k, at 31; %f takes 39. In the module's order, and where cpu:0 waits for
+// %u since %f does not end before, all ends at 101; where cpu:0 begins with %f, which is there, at 86.
+Test(order_beside, a_device_does_not_wait_for_what_is_no_better) {
+    static const char body[] = "%k = matmul(%x, %x) on cpu:1 %u = matmul(%k, %x) on cpu:0 "
+                               "%t = matmul(%u, %h) on cpu:1 %f = matmul(%y, %g) on cpu:0 "
+                               "return %t, %f";
+    const berth_program *program = compile(body, CORE "," CORE);
+    const berth_program_step *first = NULL;
+    for (uint32_t i = program->step_count; i-- > 0;)
+        if (program->steps[i].device == 0) first = &program->steps[i];
+    cr_assert(first);
+    cr_expect_eq(first->wait_count, 0, "cpu:0 waits for %u steps", first->wait_count);
 }

@@ -1,7 +1,7 @@
 // Turns by insertion: one task after another, those with the longest way to the end first, each into the first gap of
 // its device or link that is long enough, whatever was given later times before it (HEFT with the devices given:
 // Topcuoglu, Hariri and Wu 2002). A device may so wait for what is urgent, where list scheduling gives it what is not. Programs
-// order the steps of several devices in this way (compiler/package/order_beside.c). O(tasks * log tasks + gaps looked at).
+// order the steps of several devices in the better of both ways (compiler/package/order_beside.c). O(tasks * log tasks + gaps looked at).
 #include <math.h>
 #include <string.h>
 
