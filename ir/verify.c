@@ -142,32 +142,14 @@ static berth_status check_call_value(const checker *c, berth_op_id id) {
     return check_count(c, id, "results", type->field_count - type->param_count, op->output_count);
 }
 
-// Each type once: tuples share fields, so that their trees may be far larger than they are.
-static bool holds_function(const checker *c, berth_type_id id) {
-    struct {
-        BERTH_VEC(berth_type_id) items;
-    } todo = {{0}};
-    if (berth_type_get(c->module, id)->kind == BERTH_TYPE_TENSOR) return false;
-    bool *seen = berth_arena_new_array(c->arena, bool, c->module->types.count);
-    berth_vec_push(c->arena, &todo.items, id);
-    while (todo.items.count) {
-        const berth_type *type = berth_type_get(c->module, todo.items.data[--todo.items.count]);
-        if (type->kind == BERTH_TYPE_FUNCTION) return true;
-        for (uint32_t i = 0; type->kind == BERTH_TYPE_TUPLE && i < type->field_count; ++i) {
-            if (!seen[type->fields[i]]) berth_vec_push(c->arena, &todo.items, type->fields[i]);
-            seen[type->fields[i]] = true;
-        }
-    }
-    return false;
-}
-
 // A function is no data: a copy of it would be on a device without anything having gone there.
 static berth_status check_copy(const checker *c, berth_op_id id) {
     const berth_op *op = &c->graph->ops.data[id];
     const berth_attr *source = berth_attrs_find(c->module, &op->attrs, "source");
     if (source && source->kind != BERTH_ATTR_DEVICE)
         return problem(c, id, "its attribute source is no device");
-    if (!holds_function(c, c->graph->values.data[op->inputs[0]].type)) return BERTH_OK;
+    if (!berth_type_holds_function(c->module, c->graph->values.data[op->inputs[0]].type, c->arena))
+        return BERTH_OK;
     return problem(c, id,
                    "a function, or a tuple that holds one, cannot be copied: it is no data. "
                    "on_device says where a function computes, copies of its arguments and results "

@@ -343,8 +343,7 @@ static void visit_use(copier *c, berth_use u, berth_value_id *slot, berth_region
                       berth_op_id before, uint32_t index) {
     if (*slot == BERTH_NONE) return;
     berth_value_id value = *slot = c->alias[*slot];
-    if (u.kind == BERTH_USE_FREE || berth_planner__is_function(c->state, c->f->graph, value))
-        return;
+    if (u.kind == BERTH_USE_FREE || berth_planner__stays(c->state, c->f->graph, value)) return;
     berth_device_id wanted = wanted_by(c, u, region, before);
     berth_device_id at = berth_copier__home(c, value);
     if (berth_planner__is_constant(c->f->graph, value) && !at) {

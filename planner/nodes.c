@@ -14,6 +14,12 @@ bool berth_planner__is_function(const berth_planner_state *state, const berth_gr
     return held->op != BERTH_NONE && graph->ops.data[held->op].kind == BERTH_OP_FUNC_REF;
 }
 
+bool berth_planner__stays(const berth_planner_state *state, const berth_graph *graph,
+                          berth_value_id value) {
+    return berth_planner__is_function(state, graph, value) ||
+           berth_type_holds_function(state->module, graph->values.data[value].type, state->arena);
+}
+
 berth_device_id berth_planner__device_id(const berth_planner_state *state, uint32_t device) {
     return berth_virtual_device_intern(
         state->module->devices, berth_multi_target_virtual_device(state->options->target, device));

@@ -64,9 +64,9 @@ static berth_use call_operand(const berth_planner_state *state, const berth_plan
     }
     const berth_region *root = &g->graph->regions.data[0];
     if (operand >= root->params.count) return use(BERTH_USE_FREE, node, "");
-    bool function = berth_planner__is_function(state, g->graph, root->params.data[operand]);
-    return use(function ? BERTH_USE_HARD : BERTH_USE_SOFT,
-               interface_of(state, f, id, callee)[operand], "argument and parameter of a call");
+    bool stays = berth_planner__stays(state, g->graph, root->params.data[operand]);
+    return use(stays ? BERTH_USE_HARD : BERTH_USE_SOFT, interface_of(state, f, id, callee)[operand],
+               "argument and parameter of a call");
 }
 
 static berth_use loop_operand(const berth_planner_state *state, const berth_planner_function *f,
@@ -74,7 +74,9 @@ static berth_use loop_operand(const berth_planner_state *state, const berth_plan
     if (operand < 2) return use(BERTH_USE_SOFT, state->host, "the host drives loops");
     const berth_region *body = &f->graph->regions.data[op->regions[0]];
     if (operand >= body->params.count) return use(BERTH_USE_FREE, state->host, "");
-    return use(BERTH_USE_SOFT, f->value[body->params.data[operand]], "initial value of a loop");
+    berth_value_id param = body->params.data[operand];
+    return use(berth_planner__stays(state, f->graph, param) ? BERTH_USE_HARD : BERTH_USE_SOFT,
+               f->value[param], "initial value of a loop");
 }
 
 static const char *const operand_of[] = {
@@ -106,8 +108,8 @@ berth_use berth_planner__operand(const berth_planner_state *state, berth_func_id
     case BERTH_OP_CALL_VALUE: {
         if (operand == 0) return use(BERTH_USE_HARD, f->extra[id], "function that is called");
         uint32_t param = function_of(state, f->extra[id])->nodes[operand - 1];
-        bool is_function = berth_planner__is_function(state, f->graph, op->inputs[operand]);
-        return use(is_function ? BERTH_USE_HARD : BERTH_USE_SOFT, param,
+        bool stays = berth_planner__stays(state, f->graph, op->inputs[operand]);
+        return use(stays ? BERTH_USE_HARD : BERTH_USE_SOFT, param,
                    "argument and parameter of a call");
     }
     case BERTH_OP_TUPLE: return use(BERTH_USE_HARD, f->value[op->outputs[0]], "field of the tuple");
@@ -195,7 +197,7 @@ static berth_status annotation(berth_planner_state *state, berth_planner_functio
     berth_device_id device = named_device(state, op, "device");
     if (!device) device = op->device;
     BERTH_TRY(fix(state, f->extra[id], device, "annotation on_device", op->loc));
-    if (berth_planner__is_function(state, f->graph, op->inputs[0]))
+    if (berth_planner__stays(state, f->graph, op->inputs[0]))
         return hard(state, f->value[op->inputs[0]], f->value[out], "a function is not copied",
                     op->loc);
     bool fixed = berth_attrs_int(state->module, &op->attrs, "fixed", 0) != 0;

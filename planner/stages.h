@@ -90,6 +90,9 @@ berth_op_id *berth_planner__order(const berth_planner_state *state, const berth_
 bool berth_planner__is_constant(const berth_graph *graph, berth_value_id value);
 bool berth_planner__is_function(const berth_planner_state *state, const berth_graph *graph,
                                 berth_value_id value);
+// A function or a tuple that holds one: no data, so that nothing copies it.
+bool berth_planner__stays(const berth_planner_state *state, const berth_graph *graph,
+                          berth_value_id value);
 // "x", or "7" as the module's text calls a value without a name; a copy is called as what it copies.
 const char *berth_planner__value_name(const berth_planner_state *state,
                                       const berth_planner_function *f, berth_value_id value);

@@ -104,6 +104,11 @@ static const planner_case cases[] = {
         ") { %o1 = call @mm(%x, %w) %o2 = call @mm(%z, %w) %o3 = call @mm(%z, %w) "
         "return %o1, %o2, %o3 }",
      "@main x:G@s1 z:G@s2 w:G o1:G@s1 z>G@s1 o2:G@s1 o3:G@s1 R:G@s1 R:G@s1 R:G@s1\n"},
+    // A function is no data: what holds it goes nowhere.
+    {"graph @f(%v" T ") { %w = neg(%v) return %w } "
+     "graph @main(%x" T ") { %h = func_ref @f() %n = neg(%x) on opencl:0 %t = tuple(%h, %n) "
+     "return %t }",
+     "@f v:G w:G R:G\n@main x:G h:G n:G t:G R:G\n"},
 };
 enum { case_count = sizeof(cases) / sizeof(cases[0]) };
 

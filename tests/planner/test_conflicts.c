@@ -88,6 +88,16 @@ static const conflict conflicts[] = {
      {HEAD, "on cpu:0, because of", "%x is placed here, case:5:1", "on opencl:0, because of",
       "annotation on_device, case:2:2", "annotated by on_device, case:2:2", MEET,
       "field of the tuple, case:7:2"}},
+    {"a tuple that holds a function is not copied for a call",
+     "graph @g(%t: (fn(f32[4])->(f32[4]), f32[4])) {\n %k = tuple_get(%t) {index = 0}\n"
+     " %v = tuple_get(%t) {index = 1}\n %y = call_value(%k, %v) on opencl:0\n return %y }\n"
+     "graph @f(%v" T ") { %w = relu(%v) return %w }\n"
+     "graph @main(%x" T ") {\n %h = func_ref @f()\n %n = neg(%x) on cpu:0\n %t = tuple(%h, %n)\n"
+     " %u = call @g(%t)\n %w = add(%u, %n) on cpu:0\n return %w }",
+     {NULL},
+     {HEAD, "on cpu:0, because of", "placed here, case:9:2", "field of the tuple, case:10:2",
+      "on opencl:0, because of", "placed here, case:4:2", MEET,
+      "argument and parameter of a call, case:11:2"}},
     {"ends of a copy against annotations",
      "graph @main(%a" T ") {\n %m = on_device(%a) {device = opencl:0, fixed = 1}\n"
      " %n = device_copy(%m) {source = cpu:0} on opencl:0\n %s = relu(%n)\n return %s }",
