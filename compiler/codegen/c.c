@@ -48,6 +48,14 @@ static void declare_grid(berth_c_printer *p, const berth_stmt *grid, int grid_co
     }
 }
 
+// BERTH_NO_MASKS, or nothing. A kernel for several sizes, some of which need it, has it: 0, 1 or what stands for hints that differ
+// follows the name.
+static const char *masks_of(berth_c_printer *p, const berth_kernel_source *kernel) {
+    if (!p->marks_numbers) return kernel->avoids_masks ? "BERTH_NO_MASKS " : "";
+    return berth_arena_printf(p->arena, "BERTH_MASKS_%s ",
+                              berth_c_hint(p, kernel->avoids_masks ? 1 : 0));
+}
+
 static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
                         const berth_stmt *grid, int grid_count) {
     berth_c_line(p,
@@ -57,8 +65,7 @@ static void open_kernel(berth_c_printer *p, const berth_kernel_source *kernel,
     berth_c_line(p,
                  "%s%svoid %s(void *const *buffers, const int64_t *constants, int64_t begin, "
                  "int64_t end, void *scratch) {",
-                 kernel->avoids_masks ? "BERTH_NO_MASKS " : "",
-                 kernel->gathers ? "BERTH_GATHERS " : "", kernel->entry);
+                 masks_of(p, kernel), kernel->gathers ? "BERTH_GATHERS " : "", kernel->entry);
     p->depth = 1;
     berth_c_line(p, "(void)constants, (void)scratch;");
     if (p->marks_numbers) berth_strbuf_add(&p->out, BERTH_TEMPLATE_LINES);

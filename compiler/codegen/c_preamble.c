@@ -2,6 +2,8 @@
 // project.
 #include "compiler/codegen/c_preamble.h"
 
+#include "compiler/codegen/template.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +33,9 @@ static const char head[] =
     "#else\n"
     "#define BERTH_NO_MASKS\n"
     "#endif\n"
+    "#define BERTH_MASKS_0\n"
+    "#define BERTH_MASKS_1 BERTH_NO_MASKS\n"
+    "#define BERTH_MASKS_" BERTH_TEMPLATE_HINT " BERTH_NO_MASKS\n"
     "#if defined(__AVX512F__) && !defined(__clang__)\n"
     "/* Generic tuning has no gathers: 30,000 elements at loaded places took 20 us, with them 7. */\n"
     "#define BERTH_GATHERS __attribute__((target(\"tune=skylake-avx512\")))\n"

@@ -21,7 +21,10 @@ static uint32_t count_marks(const char *text) {
 
 void berth_template_read(const char *text, berth_arena *arena, berth_template *out_template) {
     *out_template = (berth_template){.text = text};
-    out_template->numbers = berth_arena_new_array(arena, int64_t, count_marks(text) + 1);
+    const uint32_t marks = count_marks(text);
+    bool *hints = berth_arena_new_array(arena, bool, marks + 1);
+    out_template->numbers = berth_arena_new_array(arena, int64_t, marks + 1);
+    out_template->hints = hints;
     berth_strbuf form = berth_strbuf_make(arena);
     while (*text) {
         size_t plain = strcspn(text, number_begins);
@@ -29,6 +32,7 @@ void berth_template_read(const char *text, berth_arena *arena, berth_template *o
         text += plain;
         if (!*text) break;
         char *end = NULL;
+        hints[out_template->number_count] = *text == BERTH_TEMPLATE_HINT_BEGIN[0];
         out_template->numbers[out_template->number_count++] = strtoll(text + 1, &end, 10);
         berth_strbuf_add_n(&form, text, 1);
         text = end + 1;
@@ -69,7 +73,7 @@ static void number_by_first_use(uint32_t *of, uint32_t count, uint32_t argument_
     uint32_t *now = berth_arena_new_array(arena, uint32_t, argument_count + 1);
     uint32_t next = 0;
     for (uint32_t i = 0; i < count; ++i) {
-        if (of[i] == BERTH_TEMPLATE_FIXED) continue;
+        if (of[i] == BERTH_TEMPLATE_FIXED || of[i] == BERTH_TEMPLATE_FREE) continue;
         if (now[of[i]] == 0) now[of[i]] = ++next;
         of[i] = now[of[i]] - 1;
     }
@@ -82,10 +86,13 @@ berth_template_arguments berth_template_join(const berth_template *a,
     berth_template_arguments made = {.count = 0};
     uint32_t *of = berth_arena_new_array(arena, uint32_t, count + 1);
     numbered *list = berth_arena_new_array(arena, numbered, count + 1);
+    const bool *hints = a->hints ? a->hints : b->hints;
     for (uint32_t i = 0; i < count; ++i) {
         bool was = before && before->of[i] != BERTH_TEMPLATE_FIXED;
         of[i] = BERTH_TEMPLATE_FIXED;
         if (!was && a->numbers[i] == b->numbers[i]) continue;
+        of[i] = BERTH_TEMPLATE_FREE;
+        if (hints[i]) continue;
         list[moving++] = (numbered){.old = was ? (int64_t)before->of[i] : a->numbers[i],
                                     .number = b->numbers[i],
                                     .was_argument = was,
@@ -110,6 +117,7 @@ bool berth_template_fits(const berth_template *held, const berth_template_argume
     for (uint32_t i = 0; i < held->number_count; ++i) {
         uint32_t argument = arguments->of[i];
         int64_t number = wanted->numbers[i];
+        if (argument == BERTH_TEMPLATE_FREE) continue;
         if (argument == BERTH_TEMPLATE_FIXED) {
             if (number != held->numbers[i]) return false;
         } else if (argument == seen) {
@@ -122,12 +130,11 @@ bool berth_template_fits(const berth_template *held, const berth_template_argume
 }
 
 static void add_number(berth_strbuf *out, char mark, int64_t number, uint32_t argument) {
-    static const char hint[] = "4";
     bool is_float = mark == BERTH_TEMPLATE_FLOAT_BEGIN[0];
     if (argument == BERTH_TEMPLATE_FIXED)
         berth_strbuf_addf(out, is_float ? "%lld.0f" : "%lld", (long long)number);
-    else if (mark == BERTH_TEMPLATE_HINT_BEGIN[0])
-        berth_strbuf_add(out, hint);
+    else if (argument == BERTH_TEMPLATE_FREE)
+        berth_strbuf_add(out, BERTH_TEMPLATE_HINT);
     else
         berth_strbuf_addf(out, is_float ? "(float)n%u" : "n%u", argument);
 }

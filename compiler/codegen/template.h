@@ -19,6 +19,7 @@
 // A number that must stay one: where it would be an argument, a small one is as good (how often to
 // unroll a loop). Ends like the others.
 #define BERTH_TEMPLATE_HINT_BEGIN "\x06"
+#define BERTH_TEMPLATE_HINT "4"  // that small one
 // A whole number as an f32, "5.0f".
 #define BERTH_TEMPLATE_FLOAT_BEGIN "\x07"
 #define BERTH_TEMPLATE_PREFIX "\x03"     // of entry names
@@ -26,25 +27,30 @@
 #define BERTH_TEMPLATE_LINES "\x05"      // where berth_codegen.number_lines go
 
 #define BERTH_TEMPLATE_FIXED UINT32_MAX
+#define BERTH_TEMPLATE_FREE                                                                        \
+    (UINT32_MAX - 1)  // of hints that differ: they are BERTH_TEMPLATE_HINT, and any fits
 
 typedef struct berth_template {
     const char *text;
     int64_t *numbers;  // those marked, hints too, in order
     uint32_t number_count;
+    const bool *hints;   // per number; templates of one form have equal ones. NULL: not known
     berth_hash128 form;  // of the text without its numbers
 } berth_template;
 
 // Which argument stands for each number.
 typedef struct berth_template_arguments {
-    const uint32_t *of;  // per number: argument, or BERTH_TEMPLATE_FIXED: it stays as it is
-    uint32_t count;      // arguments
+    const uint32_t
+        *of;         // per number: argument, BERTH_TEMPLATE_FIXED (it stays as it is), or ..._FREE
+    uint32_t count;  // arguments
 } berth_template_arguments;
 
 // Finds the numbers of a marked text; the text is borrowed. Inside berth_arena_try.
 void berth_template_read(const char *text, berth_arena *arena, berth_template *out_template);
 
 // Numbers that are different in two templates of one form become arguments; `before` (NULL = none)
-// are those of `a`. Numbers that always were equal to each other share one. Inside berth_arena_try.
+// are those of `a`. Numbers that always were equal to each other share one. One of the two knows its hints.
+// Inside berth_arena_try.
 // O(n log n).
 berth_template_arguments berth_template_join(const berth_template *a,
                                              const berth_template_arguments *before,

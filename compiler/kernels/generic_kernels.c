@@ -254,6 +254,7 @@ static berth_status add_noted(void *user) {
     made->held.text = NULL;  // the form says it
     made->held.numbers = berth_arena_copy(arena, job->noted->numbers,
                                           (job->noted->number_count + 1) * sizeof(int64_t));
+    made->held.hints = NULL;
     made->next = job->kernels->noted;
     job->kernels->noted = made;
     return BERTH_OK;
@@ -398,6 +399,7 @@ static void keep_one(berth_generic_kernels *kernels, berth_generic_kernel *made,
     berth_generic_kernel *kept = berth_arena_new(arena, berth_generic_kernel);
     *kept = *made;
     kept->held.text = NULL;  // the form says it
+    kept->held.hints = NULL;
     kept->held.numbers =
         berth_arena_copy(arena, held->numbers, (held->number_count + 1) * sizeof(int64_t));
     kept->arguments.of =

@@ -110,7 +110,7 @@ static berth_status check_sharing(void *user) {
 static berth_status check_hints(void *user) {
     berth_arena *arena = user;
     int64_t values[4];
-    berth_template a, b, c;
+    berth_template a, b, c, d;
     berth_template_read("unroll " BERTH_TEMPLATE_HINT_BEGIN "21" BERTH_TEMPLATE_NUMBER_END, arena,
                         &a);
     berth_template_read("unroll " BERTH_TEMPLATE_HINT_BEGIN "22" BERTH_TEMPLATE_NUMBER_END, arena,
@@ -121,6 +121,12 @@ static berth_status check_hints(void *user) {
     berth_template_arguments one = berth_template_join(&a, NULL, &b, arena);
     cr_assert_str_eq(berth_template_text(&a, &none, &language, "k", arena), "unroll 21");
     cr_assert_str_eq(berth_template_text(&b, &one, &language, "k", arena), "unroll 4");
+    cr_assert_eq(one.count, 0);
+    // Nobody passes it, so that any fits.
+    berth_template_read("unroll " BERTH_TEMPLATE_HINT_BEGIN "7" BERTH_TEMPLATE_NUMBER_END, arena,
+                        &d);
+    cr_assert(berth_template_fits(&b, &one, &d, values));
+    cr_assert_not(berth_template_fits(&a, &none, &d, values));
     cr_assert_not(berth_template_fits(&b, &one, &c, values));  // another form
     return BERTH_OK;
 }
