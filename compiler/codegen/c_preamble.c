@@ -2,14 +2,13 @@
 // project.
 #include "compiler/codegen/c_preamble.h"
 
-#include "compiler/codegen/template.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "compiler/codegen/c_helpers.h"
 #include "compiler/codegen/c_lookup.h"
 #include "compiler/codegen/c_moves.h"
+#include "compiler/codegen/template.h"
 
 #define MAX_LANES_LOG2 11  // of the longest vectors
 

@@ -19,7 +19,7 @@
 // A number that must stay one: where it would be an argument, a small one is as good (how often to
 // unroll a loop). Ends like the others.
 #define BERTH_TEMPLATE_HINT_BEGIN "\x06"
-#define BERTH_TEMPLATE_HINT "4"  // that small one
+#define BERTH_TEMPLATE_HINT "4"  // what hints that differ are
 // A whole number as an f32, "5.0f".
 #define BERTH_TEMPLATE_FLOAT_BEGIN "\x07"
 #define BERTH_TEMPLATE_PREFIX "\x03"     // of entry names
@@ -27,8 +27,8 @@
 #define BERTH_TEMPLATE_LINES "\x05"      // where berth_codegen.number_lines go
 
 #define BERTH_TEMPLATE_FIXED UINT32_MAX
-#define BERTH_TEMPLATE_FREE                                                                        \
-    (UINT32_MAX - 1)  // of hints that differ: they are BERTH_TEMPLATE_HINT, and any fits
+// Of a hint that is another number for another size: it is BERTH_TEMPLATE_HINT, and any number fits.
+#define BERTH_TEMPLATE_FREE (UINT32_MAX - 1)
 
 typedef struct berth_template {
     const char *text;
@@ -40,8 +40,8 @@ typedef struct berth_template {
 
 // Which argument stands for each number.
 typedef struct berth_template_arguments {
-    const uint32_t
-        *of;         // per number: argument, BERTH_TEMPLATE_FIXED (it stays as it is), or ..._FREE
+    // Per number: its argument, BERTH_TEMPLATE_FIXED (it stays as it is) or BERTH_TEMPLATE_FREE.
+    const uint32_t *of;
     uint32_t count;  // arguments
 } berth_template_arguments;
 

@@ -25,8 +25,8 @@ struct list_gaps {
     row *rows;              // [2 * device_count]
 };
 
-// Least keys first, equal ones as they were: runs of a few by insertion, then merged. (Twice as quick as the library's, and
-// a schedule is mostly this.) Returns where the result is.
+// Least keys first, equal ones as they were: runs of a few by insertion, then merged. (With the comparison in place, as
+// sorting is most of a schedule.) Returns where the result is.
 static sorted *sort_stably(sorted *from, sorted *to, uint32_t count) {
     enum { RUN = 8 };
     for (uint32_t i = 1; i < count; ++i) {
