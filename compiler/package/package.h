@@ -172,7 +172,8 @@ const berth_memory_order_edge *berth_packager__find_dependencies(berth_packager 
 // list of their indices); NULL: none was found, or there is one device. No step is removed. Sets `held` of
 // copies that nothing waits for: a queue of copies would begin them at once, and a copy that is needed
 // soon after would wait for the link.
-// By insertion or by turns, whichever ends earlier. O(edges + steps * log steps) and, for each step, the gaps of its device and link that are too short for it.
+// By insertion or by turns, whichever ends earlier.
+// O(edges + steps * log steps) and, for each step, the gaps of its device and link that are too short for it.
 const uint32_t *berth_packager__order_beside(berth_packager *packager,
                                              const berth_sharing *sharing);
 
