@@ -27,6 +27,11 @@ def run(*arguments):
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr
 
 
+def without_flash(target):
+    """Sources for a board hold constants in flash; of a board that describes none, only RAM is limited."""
+    return target["executor"]["kind"] == "aot" and not any(memory.get("holds") == "constants" for memory in target["memories"])
+
+
 def memories_of(target):
     """Capacity of each memory, operations per second of all devices at best, and whether devices share a memory."""
     peak = sum(max(device["target"].get("peak_flops", {"f32": 0}).values()) for device in target["devices"])
@@ -36,11 +41,13 @@ def memories_of(target):
 
 def check_pair(path, model, machine):
     name = f"{model['model']} on {machine}:"
-    capacities, peak, shared = memories_of(run("target", "show", machine))
+    target = run("target", "show", machine)
+    capacities, peak, shared = memories_of(target)
     options = [str(path), "--target", machine, "--strategy", "auto", "--costs", "none", "-q"]
     plan, simulation = run("plan", *options), run("simulate", *options)
     if model["weight_bytes"] > sum(capacities.values()):
-        check("constants need" in plan and "constants need" in simulation, name, "is too large:", plan)
+        why = "are intermediate values" if without_flash(target) else "constants need"
+        check(why in plan and why in simulation, name, "is too large:", plan)
         return f"{name} too large"
     if isinstance(plan, str) or isinstance(simulation, str):
         check(False, name, plan, simulation)
