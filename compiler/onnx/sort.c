@@ -41,22 +41,52 @@ static berth_status find_producers(sorter *s) {
     return BERTH_OK;
 }
 
-static void add_dep(sorter *s, const char *name) {
+// inner: names that graphs inside give, which are not this graph's.
+static void add_dep(sorter *s, const char *name, const onnx_scope *inner) {
     if (!*name) return;
-    uint32_t producer =
-        onnx_scope_find_here(&s->producers, berth_module_intern(s->im->module, name));
+    berth_str_id id = berth_module_intern(s->im->module, name);
+    if (onnx_scope_find(inner, id) != BERTH_NONE) return;
+    uint32_t producer = onnx_scope_find_here(&s->producers, id);
     if (producer != BERTH_NONE) berth_vec_push(s->im->scratch, &s->deps, producer);
 }
 
-// Names that the subgraphs of a node use are uses of the node; depth is bounded by the parser.
-static void add_subgraph_deps(sorter *s, const onnx_graph *graph) {
+static berth_status add_attr_deps(sorter *s, const onnx_node *node, const onnx_scope *around);
+
+// Names that the subgraphs of a node use are uses of the node, but for those that they give themselves:
+// graphs inside may name their values as graphs around them do, the results of the node among them.
+// Depth is bounded by the parser.
+static berth_status add_subgraph_deps(sorter *s, const onnx_graph *graph,
+                                      const onnx_scope *around) {
+    berth_arena *scratch = s->im->scratch;
+    berth_module *module = s->im->module;
+    onnx_scope own = {.parent = around};
+    for (uint32_t i = 0; i < graph->inputs.count; ++i)
+        onnx_scope_add(scratch, &own, berth_module_intern(module, graph->inputs.data[i].name), 0);
+    for (uint32_t i = 0; i < graph->initializers.count; ++i) {
+        berth_tensor_proto proto;
+        BERTH_TRY(onnx_parse_tensor(s->im, &graph->initializers.data[i], &proto));
+        onnx_scope_add(scratch, &own, berth_module_intern(module, proto.name), 0);
+    }
     for (uint32_t i = 0; i < graph->nodes.count; ++i) {
         const onnx_node *node = &graph->nodes.data[i];
-        for (uint32_t k = 0; k < node->inputs.count; ++k) add_dep(s, node->inputs.data[k]);
-        for (uint32_t k = 0; k < node->attrs.count; ++k)
-            if (node->attrs.data[k].graph) add_subgraph_deps(s, node->attrs.data[k].graph);
+        for (uint32_t k = 0; k < node->outputs.count; ++k)
+            onnx_scope_add(scratch, &own, berth_module_intern(module, node->outputs.data[k]), 0);
     }
-    for (uint32_t i = 0; i < graph->outputs.count; ++i) add_dep(s, graph->outputs.data[i].name);
+    for (uint32_t i = 0; i < graph->nodes.count; ++i) {
+        const onnx_node *node = &graph->nodes.data[i];
+        for (uint32_t k = 0; k < node->inputs.count; ++k) add_dep(s, node->inputs.data[k], &own);
+        BERTH_TRY(add_attr_deps(s, node, &own));
+    }
+    for (uint32_t i = 0; i < graph->outputs.count; ++i)
+        add_dep(s, graph->outputs.data[i].name, &own);
+    return BERTH_OK;
+}
+
+static berth_status add_attr_deps(sorter *s, const onnx_node *node, const onnx_scope *around) {
+    for (uint32_t k = 0; k < node->attrs.count; ++k)
+        if (node->attrs.data[k].graph)
+            BERTH_TRY(add_subgraph_deps(s, node->attrs.data[k].graph, around));
+    return BERTH_OK;
 }
 
 static berth_status add_deps(sorter *s, const onnx_node *node) {
@@ -69,11 +99,9 @@ static berth_status add_deps(sorter *s, const onnx_node *node) {
                                      "%s: node \"%s\" (%s) reads \"%s\", which no node, "
                                      "initializer or graph input provides",
                                      s->im->file, node->name, node->op_type, input);
-        add_dep(s, input);
+        add_dep(s, input, NULL);
     }
-    for (uint32_t k = 0; k < node->attrs.count; ++k)
-        if (node->attrs.data[k].graph) add_subgraph_deps(s, node->attrs.data[k].graph);
-    return BERTH_OK;
+    return add_attr_deps(s, node, NULL);
 }
 
 // The nodes on the stack from `start` on read each other in a circle.

@@ -78,6 +78,18 @@ static void expect_negated(fixture *f) {
     berth_arena_destroy(f->arena);
 }
 
+// Graphs inside may name their values as the results of the node around them, or of a node after it.
+static void as_the_result(pb *graph) {
+    graph_node1(graph, "Relu", "inner", "x", "", "y");
+    graph_node1(graph, "Neg", "inner_too", "y", "", "out");
+}
+
+Test(branches, a_branch_may_name_a_value_as_the_node_around_it) {
+    pb model = model_with(as_the_result);
+    fixture f = compile(&model, true);
+    expect_negated(&f);
+}
+
 static void unknown_operator(pb *graph) {
     graph_node1(graph, "Frobnicate", "frob", "x", "", "f");
     graph_node1(graph, "Add", "add", "f", "x", "out");
