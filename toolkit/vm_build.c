@@ -125,6 +125,18 @@ static bool extent_of_axis(const builder *b, number *numbers, uint32_t count, ui
     return true;
 }
 
+// Of a dimension that the set's numbers gave an extent, but only within the bounds that it has.
+static berth_status check_extent(const builder *b, uint32_t input, int axis, int64_t extent) {
+    const berth_vm_port *port = &b->code.program->inputs[input];
+    const int64_t least = port->least[axis], most = port->most[axis];
+    if ((!least && !most) || (extent >= least && extent <= most)) return BERTH_OK;
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "a specialisation makes dimension %d of input \"%s\" %lld, outside "
+                             "its bounds %lld..%lld",
+                             axis, port->name, (long long)extent, (long long)least,
+                             (long long)most);
+}
+
 static berth_status set_input(const builder *b, number *numbers, uint32_t count, uint32_t input,
                               berth_tensor *out) {
     const berth_vm_port *port = &b->code.program->inputs[input];
@@ -136,6 +148,7 @@ static berth_status set_input(const builder *b, number *numbers, uint32_t count,
         if (port->dims[d] >= 0) continue;
         if (!extent_of_axis(b, numbers, count, input, d, &out->dims[d]))
             return say_open(b, input, d);
+        BERTH_TRY(check_extent(b, input, d, out->dims[d]));
     }
     BERTH_TRY(
         berth_status_prefix(berth_shape_size_bytes(out->dtype, out->rank, out->dims, NULL, NULL),

@@ -88,6 +88,25 @@ Test(vm_command, a_loop_runs_by_itself) {
     clean(&f);
 }
 
+// As where nothing is said: the machine where the model needs it, the graph executor elsewhere.
+Test(vm_command, the_executor_is_chosen_by_itself_where_auto_is_asked_for) {
+    static const char *const forms[] = {"--executor auto", "--target \"cpu -executor=auto\""};
+    for (int i = 0; i < 2; ++i) {
+        folder f;
+        write_model(&f, doubling);
+        char arguments[128];
+        snprintf(arguments, sizeof(arguments), "%s --seed 5", forms[i]);
+        const result *r = berth_run(with(&f, "run", arguments));
+        cr_assert_eq(r->exit_status, 0, "%s", r->err);
+        cr_expect_not_null(strstr(r->out, "executor vm"), "%s", r->out);
+        snprintf(arguments, sizeof(arguments), "run " DIGITS " %s", forms[i]);
+        r = berth_run(arguments);
+        cr_assert_eq(r->exit_status, 0, "%s", r->err);
+        cr_expect_null(strstr(r->out, "executor vm"), "%s", r->out);
+        clean(&f);
+    }
+}
+
 // The number of iterations is random (seeded): as many rows as iterations, the last one the result.
 Test(vm_command, counts_of_iterations_come_with_the_run) {
     folder f;
@@ -549,6 +568,9 @@ Test(vm_command, bounds_are_checked) {
     berth_run_fails("build " DIGITS " -o /tmp/berth-never.berth --dim batch=1..99999", 1,
                     "the bounds hold more than 4096 shapes");
     berth_run_fails("run " DIGITS " --dim batch=9..1", 2, "bounds are two numbers");
+    berth_run_fails("build " DIGITS
+                    " -o /tmp/berth-never.berth --dim batch=1..8 --specialise batch=9",
+                    1, "outside its bounds 1..8");
 }
 
 Test(vm_command, what_cannot_be_in_a_file_is_refused) {
