@@ -136,7 +136,7 @@ uint64_t berth_target__on_chip(const berth_target *target, uint32_t index, const
     return 0;
 }
 
-const char *const berth_target__executor_names[] = {"graph", "vm", "aot", NULL};
+const char *const berth_target__executor_names[] = {"graph", "vm", "aot", "auto", NULL};
 const char *const berth_target__runtime_names[] = {"hosted", "bare", NULL};
 
 // ------------------------------------------------------------------------------------------------

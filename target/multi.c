@@ -381,6 +381,7 @@ static bool read_kind(builder *b, const char *field, const char *const *names, u
 static void read_execution(builder *b) {
     uint32_t executor = 0, runtime = 0;
     bool told = read_kind(b, "executor", berth_target__executor_names, &executor);
+    if (executor > BERTH_EXECUTOR_AOT) executor = told = false;  // "auto": as if nothing were said
     read_kind(b, "runtime", berth_target__runtime_names, &runtime);
     b->multi->runtime = (berth_runtime_kind)runtime;
     if (runtime == BERTH_RUNTIME_BARE && !told) executor = BERTH_EXECUTOR_AOT;

@@ -90,10 +90,9 @@ static const struct argp_option options[] = {
     {"target", key_target, "T", 0,
      "Target: a tag, a short form (\"opencl -host=cpu\"), a JSON file, or local (default: cpu)", 1},
     {"host", key_host, "T", 0, "Target of the host", 1},
-    {"executor", key_executor, "graph|vm|aot", 0,
-     "What runs programs: graph, vm (control flow, any shape; chosen by itself where it is "
-     "needed), "
-     "or aot (`berth build`: C sources)",
+    {"executor", key_executor, "auto|graph|vm|aot", 0,
+     "What runs programs: graph, vm (control flow, any shape), auto (the default: vm where it is "
+     "needed, else graph), or aot (`berth build`: C sources)",
      1},
     {"runtime", key_runtime, "hosted|bare", 0, "Runtime; bare only with executor aot", 1},
     {"memory", key_memory, "NAME=BYTES,...", 0,
@@ -352,7 +351,7 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
     case key_host: cli->host = arg; return 0;
     case key_executor:
         berth_cli_choose_value(state, key, arg);
-        cli->executor = arg;
+        cli->executor = strcmp(arg, "auto") == 0 ? NULL : arg;
         return 0;
     case key_runtime:
         berth_cli_choose_value(state, key, arg);

@@ -47,7 +47,7 @@ static const struct argp_option options[] = {
      0},
     {"set", key_set, "PATH=VALUE", 0, "Override a field: cores=2, devices[0].target.cores=2", 0},
     {"host", key_host, "T", 0, "Target of the host", 0},
-    {"executor", key_executor, "graph|vm|aot", 0, "What runs programs", 0},
+    {"executor", key_executor, "auto|graph|vm|aot", 0, "What runs programs", 0},
     {"runtime", key_runtime, "hosted|bare", 0, "Runtime", 0},
     {"pin", key_pin, "PATTERN=DEVICE", 0, "A pin; may be repeated", 0},
     {0},
@@ -104,7 +104,7 @@ static error_t parse(int key, char *arg, struct argp_state *state) {
     case key_host: cli->host = arg; return 0;
     case key_executor:
         berth_cli_choose_value(state, key, arg);
-        cli->executor = arg;
+        cli->executor = strcmp(arg, "auto") == 0 ? NULL : arg;
         return 0;
     case key_runtime:
         berth_cli_choose_value(state, key, arg);

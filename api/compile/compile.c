@@ -380,11 +380,13 @@ static berth_compile_options compile_options(berth_compiler *compiler) {
 
 static berth_model_options model_options(berth_compiler *compiler) {
     const char *const *options = compiler->options;
+    const char *executor = options[OPTION_EXECUTOR];
+    if (executor && strcmp(executor, "auto") == 0) executor = NULL;
     const berth_log log = {write_message, compiler};
     return (berth_model_options){
         .target = options[OPTION_TARGET],
         .target_options = {.host = options[OPTION_HOST],
-                           .executor = options[OPTION_EXECUTOR],
+                           .executor = executor,
                            .runtime = options[OPTION_RUNTIME],
                            .budgets = options[OPTION_MEMORY],
                            .tag_folder = options[OPTION_TAG_FOLDER],

@@ -32,7 +32,7 @@ BERTH_API void berth_compiler_destroy(berth_compiler *compiler);  // NULL is fin
 //   target         a tag, a short form ("opencl -host=cpu"), JSON or "local" (docs/target.md);
 //                  default: that for which a module was planned, else "cpu"
 //   host           target of the host
-//   executor       "graph", "vm" or "aot"
+//   executor       "graph", "vm", "aot", or "auto", as if it were not set
 //   runtime        "hosted", or "bare" with the executor aot
 //   memory         budgets of memories, "NAME=BYTES,...", before the target's own
 //   tag_folder     users' own tags, FOLDER/VENDOR/NAME.json; default: none

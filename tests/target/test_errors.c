@@ -128,8 +128,8 @@ static const error_case cases[] = {
     {"{\"kind\": \"multi\", \"devices\": [\"opencl\"], \"default_device\": \"cpu:0\"}",
      "default_device", "host_only"},
     {MULTI(", \"executor\": \"grph\""), "executor",
-     "allowed are graph, vm, aot; did you mean 'graph'"},
-    {MULTI(", \"executor\": {}"), "executor.kind", "allowed are graph, vm, aot"},
+     "allowed are graph, vm, aot, auto; did you mean 'graph'"},
+    {MULTI(", \"executor\": {}"), "executor.kind", "allowed are graph, vm, aot, auto"},
     {MULTI(", \"executor\": {\"kind\": 3}"), "executor.kind", "a string is wanted"},
     {MULTI(", \"executor\": {\"kind\": \"vm\", \"x\": 1}"), "executor.x", "unknown field"},
     {MULTI(", \"executor\": 3"), "executor", "object"},
@@ -271,7 +271,7 @@ Test(target_errors, options) {
     d = diagnose("opencl,cpu", &options);
     cr_expect(has_diagnostic(d, "pin x=npu", "no device 'npu'"));
     options = (berth_target_options){.executor = "fast"};
-    cr_expect(has_diagnostic(diagnose("cpu", &options), "executor", "graph, vm, aot"));
+    cr_expect(has_diagnostic(diagnose("cpu", &options), "executor", "graph, vm, aot, auto"));
     options = (berth_target_options){.runtime = "fast"};
     cr_expect(has_diagnostic(diagnose("cpu", &options), "runtime", "hosted, bare"));
     options = (berth_target_options){.host = "opencl"};
