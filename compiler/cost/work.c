@@ -94,6 +94,7 @@ static double op_flops(const berth_module *module, const berth_graph *graph, con
     case BERTH_OP_GRU:
     case BERTH_OP_LSTM:
         return 2 * dim_or_one(a, 0) * dim_or_one(a, 1) * (element_count(b) + element_count(c));
+    case BERTH_OP_LSTM_INTEGER: return 2 * dim_or_one(a, 0) * dim_or_one(a, 1) * element_count(c);
     default:
         return element_count(out) +
                (op->input_count > 0 ? elements_read(module, graph, op, 0) : element_count(a));

@@ -66,6 +66,10 @@ typedef struct cell {
     berth_buf wx;        // sums of the inputs [., ., gate * hidden], in the order of the input
     berth_buf rh;        // sums of the states [row][gate * hidden]
     berth_buf next;      // gru: [row][hidden]
+    bool integer;     // lstm_integer: the state as integers, and what their product is corrected by
+    berth_dtype sum;  // of products of states
+    berth_buf quantised;            // [row][hidden]
+    berth_buf scale, shift, terms;  // [row]; the sum of (quantised - shift)
 } cell;
 
 static berth_expr activate(berth_lower *c, const activation *f, berth_expr x) {
@@ -130,6 +134,8 @@ static bool describe(berth_lower *c, const berth_op *op, cell *m) {
     const berth_type *x = in_type(c, op, 0);
     const berth_type *r = in_type(c, op, 2);
     *m = (cell){.op = op, .dtype = in_dtype(c, op, 0)};
+    m->integer = op->kind == BERTH_OP_LSTM_INTEGER;
+    m->sum = !m->integer || r->dtype == BERTH_DTYPE_F32 ? m->dtype : BERTH_DTYPE_I32;
     m->gates = op->kind == BERTH_OP_RNN ? 1 : op->kind == BERTH_OP_GRU ? 3 : 4;
     m->functions = op->kind == BERTH_OP_RNN ? 1 : op->kind == BERTH_OP_GRU ? 2 : 3;
     m->batch_major = attr_int(c, op, "layout", 0) != 0;
@@ -180,7 +186,10 @@ static berth_expr gate(berth_lower *c, const cell *m, int number, berth_expr i) 
     berth_expr at[3];
     input_order(m, m->t, m->n, at);
     at[2] = x_addi(c, i, number * m->hidden);
-    return x_add(c, berth_tfn_load(c->fn, m->wx, at, 3), held(c, m, m->rh, at[2]));
+    berth_expr from_state = held(c, m, m->rh, at[2]);
+    if (!m->integer) return x_add(c, berth_tfn_load(c->fn, m->wx, at, 3), from_state);
+    at[2] = x_addi(c, at[2], m->d * m->gates * m->hidden);
+    return x_add(c, in_at(c, m->op, 0, at), from_state);
 }
 
 // ---- products -----------------------------------------------------------------------------------
@@ -225,6 +234,80 @@ static void state_products(berth_lower *c, cell *m, int64_t first, int64_t count
     if (has_in(m->op, 3))
         sum = x_add(c, sum, parameter(c, m, 3, x_addi(c, weight_row, m->gates * m->hidden)));
     hold(c, m, to, x_addi(c, gate_row, at), sum);
+    berth_lower__end_loops(c, 2);
+}
+
+// ---- products of integers ----------------------------------------------------------------------
+
+// The smallest or largest of 0 and the row's state.
+static berth_buf extreme(berth_lower *c, cell *m, const char *name,
+                         berth_expr (*combine)(berth_lower *, berth_expr, berth_expr)) {
+    berth_buf acc = berth_lower__register(c, name, m->dtype);
+    berth_lower__set(c, acc, num(c, m->dtype, 0));
+    berth_expr k = berth_lower__loop(c, "k", m->hidden, BERTH_LOOP_SERIAL);
+    berth_lower__set(c, acc, combine(c, berth_lower__get(c, acc), held(c, m, m->h, k)));
+    berth_lower__end(c);
+    return acc;
+}
+
+// Each row's state as dynamic_quantize_linear has it, by its own range.
+static void quantise_states(berth_lower *c, cell *m) {
+    berth_dtype t = m->dtype, stored = c->fn->bufs.data[m->quantised].dtype;
+    berth_expr zero = num(c, t, 0), most = num(c, t, 255);
+    m->row = berth_lower__loop(c, "row", m->rows, BERTH_LOOP_SERIAL);
+    berth_buf low = extreme(c, m, "low", x_min), high = extreme(c, m, "high", x_max);
+    berth_expr width =
+        x_div(c, x_sub(c, berth_lower__get(c, high), berth_lower__get(c, low)), most);
+    berth_buf scale = berth_lower__register(c, "own_scale", t);
+    berth_buf shift = berth_lower__register(c, "own_shift", t);
+    berth_lower__set(c, scale, x_select(c, x_eq(c, width, zero), num(c, t, 1), width));
+    berth_expr offset = x_div(c, berth_lower__get(c, low), berth_lower__get(c, scale));
+    offset = x_unary(c, BERTH_UNARY_ROUND, x_sub(c, zero, offset));
+    berth_lower__set(c, shift, x_max(c, zero, x_min(c, most, offset)));
+    berth_lower__put(c, m->scale, &m->row, berth_lower__get(c, scale));
+    berth_lower__put(c, m->shift, &m->row, x_cast(c, m->sum, berth_lower__get(c, shift)));
+    berth_expr k = berth_lower__loop(c, "k", m->hidden, BERTH_LOOP_SERIAL);
+    berth_expr value = x_div(c, held(c, m, m->h, k), berth_lower__get(c, scale));
+    value = x_add(c, x_unary(c, BERTH_UNARY_ROUND, value), berth_lower__get(c, shift));
+    hold(c, m, m->quantised, k, x_cast(c, stored, x_max(c, zero, x_min(c, most, value))));
+    berth_lower__end(c);
+    if (has_in(m->op, 8)) {
+        berth_buf terms = berth_lower__register(c, "sum", m->sum);
+        berth_lower__set(c, terms, num(c, m->sum, 0));
+        k = berth_lower__loop(c, "k", m->hidden, BERTH_LOOP_SERIAL);
+        value = x_cast(c, m->sum, held(c, m, m->quantised, k));
+        berth_lower__set(c, terms, x_add(c, berth_lower__get(c, terms), value));
+        berth_lower__end(c);
+        berth_expr shifts = x_mul(c, num(c, m->sum, (double)m->hidden),
+                                  berth_tfn_load(c->fn, m->shift, &m->row, 1));
+        berth_lower__put(c, m->terms, &m->row, x_sub(c, berth_lower__get(c, terms), shifts));
+    }
+    berth_lower__end(c);
+}
+
+// As state_products, of integers: (q - shift) (r - zero) = q r - shift sum(r) - zero sum(q - shift).
+static void integer_products(berth_lower *c, cell *m) {
+    quantise_states(c, m);
+    m->row = berth_lower__loop(c, "row", m->rows, BERTH_LOOP_SERIAL);
+    berth_expr gate_row = berth_lower__loop(c, "gate", m->gates * m->hidden, BERTH_LOOP_SERIAL);
+    berth_buf acc = berth_lower__register(c, "acc", m->sum);
+    berth_lower__set(c, acc, num(c, m->sum, 0));
+    berth_expr k = berth_lower__loop(c, "k", m->hidden, BERTH_LOOP_SERIAL);
+    berth_expr w = x_cast(c, m->sum, in_at(c, m->op, 2, (berth_expr[]){ix(c, m->d), gate_row, k}));
+    berth_expr state = x_cast(c, m->sum, held(c, m, m->quantised, k));
+    berth_lower__set(c, acc, x_fma(c, state, w, berth_lower__get(c, acc)));
+    berth_lower__end(c);
+    berth_expr shift = berth_tfn_load(c->fn, m->shift, &m->row, 1);
+    berth_expr off = x_mul(c, shift, x_cast(c, m->sum, parameter(c, m, 3, gate_row)));
+    if (has_in(m->op, 8)) {
+        berth_expr terms = berth_tfn_load(c->fn, m->terms, &m->row, 1);
+        berth_expr zero = x_cast(c, m->sum, parameter(c, m, 8, gate_row));
+        off = x_add(c, off, x_mul(c, terms, zero));
+    }
+    berth_expr sum = x_cast(c, m->dtype, x_sub(c, berth_lower__get(c, acc), off));
+    berth_expr scale =
+        x_mul(c, berth_tfn_load(c->fn, m->scale, &m->row, 1), parameter(c, m, 1, gate_row));
+    hold(c, m, m->rh, gate_row, x_mul(c, sum, scale));
     berth_lower__end_loops(c, 2);
 }
 
@@ -331,7 +414,10 @@ static berth_expr peephole(berth_lower *c, const cell *m, int number, berth_expr
 // Gates i, o, f, c; peepholes i, o, f.
 static void lstm_step(berth_lower *c, cell *m, const step *at) {
     const activation *f = &m->f[m->d * 3];
-    state_products(c, m, 0, 4 * m->hidden, m->h, m->rh, 0);
+    if (m->integer)
+        integer_products(c, m);
+    else
+        state_products(c, m, 0, 4 * m->hidden, m->h, m->rh, 0);
     berth_expr i = open_step(c, m, at);
     berth_expr in = activate(c, &f[0], clipped(c, m, peephole(c, m, 0, i, gate(c, m, 0, i))));
     berth_expr forget =
@@ -357,7 +443,7 @@ static void start_states(berth_lower *c, cell *m, berth_expr group) {
     berth_expr i = open_states(c, m, group, 0, false);
     state_at(c, m, i, at);
     hold(c, m, m->h, i, has_in(m->op, 5) ? in_at(c, m->op, 5, at) : num(c, m->dtype, 0));
-    if (m->op->kind == BERTH_OP_LSTM)
+    if (m->gates == 4)
         hold(c, m, m->c, i, has_in(m->op, 6) ? in_at(c, m->op, 6, at) : num(c, m->dtype, 0));
     berth_lower__end_loops(c, 2);
 }
@@ -382,15 +468,28 @@ static void store_states(berth_lower *c, cell *m, berth_expr group) {
     berth_lower__end_loops(c, 2);
 }
 
+// Integers of a byte where the weights lie in the blocks of an instruction for these.
+static void quantised_buffers(berth_lower *c, cell *m) {
+    int64_t state[2] = {m->rows, m->hidden};
+    bool bytes = m->sum == BERTH_DTYPE_I32 && in_type(c, m->op, 2)->layout;
+    m->quantised = berth_lower__private(c, "quantised", bytes ? BERTH_DTYPE_U8 : m->sum, 2, state);
+    m->scale = berth_lower__private(c, "scale", m->dtype, 1, state);
+    m->shift = berth_lower__private(c, "shift", m->sum, 1, state);
+    if (has_in(m->op, 8)) m->terms = berth_lower__private(c, "terms", m->sum, 1, state);
+}
+
 static void build_direction(berth_lower *c, cell *m, bool reverse) {
     int64_t sums[2] = {m->rows, m->gates * m->hidden};
     int64_t state[2] = {m->rows, m->hidden};
-    input_products(c, m);
-    berth_lower__next_nest(c);
+    if (!m->integer) {
+        input_products(c, m);
+        berth_lower__next_nest(c);
+    }
     berth_expr group = berth_lower__loop(c, "group", m->batch / m->rows, BERTH_LOOP_PARALLEL);
     m->h = berth_lower__private(c, "h", m->dtype, 2, state);
-    if (m->op->kind == BERTH_OP_LSTM) m->c = berth_lower__private(c, "c", m->dtype, 2, state);
+    if (m->gates == 4) m->c = berth_lower__private(c, "c", m->dtype, 2, state);
     m->rh = berth_lower__private(c, "rh", m->dtype, 2, sums);
+    if (m->integer) quantised_buffers(c, m);
     if (m->op->kind == BERTH_OP_GRU && !m->linear_before_reset)
         m->next = berth_lower__private(c, "next", m->dtype, 2, state);
     start_states(c, m, group);
@@ -398,7 +497,7 @@ static void build_direction(berth_lower *c, cell *m, bool reverse) {
     step at = {group, s, reverse};
     if (m->op->kind == BERTH_OP_RNN) rnn_step(c, m, &at);
     if (m->op->kind == BERTH_OP_GRU) gru_step(c, m, &at);
-    if (m->op->kind == BERTH_OP_LSTM) lstm_step(c, m, &at);
+    if (m->gates == 4) lstm_step(c, m, &at);
     store_output(c, m, &at);
     berth_lower__end(c);
     store_states(c, m, group);

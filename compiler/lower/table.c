@@ -155,6 +155,7 @@ static const berth_lower_row rows[BERTH_OP_COUNT] = {
     NEST(RNN, recurrent),
     NEST(GRU, recurrent),
     NEST(LSTM, recurrent),
+    NEST(LSTM_INTEGER, recurrent),
     NEST(DFT, dft),
     NEST(STFT, stft),
     // Winograd convolution

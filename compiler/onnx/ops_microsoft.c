@@ -338,39 +338,92 @@ berth_status onnx_build_ms_integer_to_float(onnx_call *call) {
 
 // ---- DynamicQuantizeLSTM ----
 
-// A scale or zero point by direction, or by direction and gate, to be spread over (directions,
-// inputs, gates).
-static berth_value_id spread(onnx_compose *c, berth_value_id value) {
-    value = onnx_unsqueezed(c, onnx_cast_to(c, value, BERTH_DTYPE_F32), 1);
-    return onnx_compose_rank(c, value) == 2 ? onnx_unsqueezed(c, value, 2) : value;
+// A scale or zero point by direction, or by direction and gate: (directions, gates).
+static berth_value_id spread(onnx_compose *c, berth_value_id value, const int64_t dims[2]) {
+    if (onnx_compose_rank(c, value) == 1) value = onnx_unsqueezed(c, value, 1);
+    return onnx_make2(c, BERTH_OP_EXPAND, value, onnx_int_list(c, dims, 2));
 }
 
-// Weights (directions, inputs, gates) of 8 bits as LSTM has them: (directions, gates, inputs) of f32.
-static berth_value_id lstm_weights(onnx_compose *c, uint32_t weights, uint32_t scale) {
-    berth_value_id value = onnx_cast_to(c, onnx_compose_input(c, weights), BERTH_DTYPE_F32);
+typedef struct lstm_weights {
+    berth_value_id integers;  // (directions, inputs, gates)
+    berth_value_id scale;     // (directions, gates)
+    berth_value_id zero;      // of the type of integers; BERTH_NONE: none that is not 0
+} lstm_weights;
+
+static bool is_zero(const berth_tensor *known) {
+    int64_t count = known ? berth_tensor_element_count(known) : 0;
+    for (int64_t i = 0; i < count; ++i)
+        if (berth_tensor_get_i64(known, i) != 0) return false;
+    return known != NULL;
+}
+
+static lstm_weights read_lstm_weights(onnx_compose *c, uint32_t weights, uint32_t scale,
+                                      const int64_t dims[2]) {
     berth_value_id zero = onnx_compose_input(c, scale + 1);
-    if (zero != BERTH_NONE) value = onnx_sub(c, value, spread(c, zero));
-    value = onnx_mul(c, value, spread(c, onnx_compose_input(c, scale)));
-    return onnx_transposed(c, value, (int64_t[]){0, 2, 1}, 3);
+    if (zero != BERTH_NONE && is_zero(onnx_call_constant(c->call, zero))) zero = BERTH_NONE;
+    return (lstm_weights){
+        .integers = onnx_compose_input(c, weights),
+        .scale = spread(c, onnx_compose_input(c, scale), dims),
+        .zero = zero == BERTH_NONE ? zero : spread(c, zero, dims),
+    };
 }
 
-// LSTM's inputs, then scale and zero point of both weights. The sequence is quantised as
-// DynamicQuantizeLinear does; the hidden state, which ONNX Runtime quantises anew in every step, stays
-// as it is.
+// x W + both biases of all steps: (sequence, batch, directions * gates). x is quantised as
+// DynamicQuantizeLinear does.
+static berth_value_id lstm_products(onnx_compose *c, const lstm_weights *w, const int64_t dims[2]) {
+    int64_t columns = dims[0] * dims[1];
+    berth_value_id x = onnx_compose_input(c, 0), bias = onnx_compose_input(c, 3);
+    onnx_made made = onnx_start(c, BERTH_OP_DYNAMIC_QUANTIZE_LINEAR, &x, 1, 3);
+    onnx_finish(made);
+    berth_value_id weights = onnx_transposed(c, w->integers, (int64_t[]){1, 0, 2}, 3);
+    berth_value_id operands[4] = {onnx_result(made, 0),
+                                  onnx_reshaped(c, weights, (int64_t[]){0, columns}, 2),
+                                  onnx_result(made, 2), w->zero};
+    if (w->zero != BERTH_NONE) operands[3] = onnx_reshaped(c, w->zero, &columns, 1);
+    berth_value_id scale = onnx_reshaped(c, w->scale, &columns, 1);
+    if (bias != BERTH_NONE)
+        bias = onnx_reshaped(c,
+                             onnx_add(c, onnx_sliced(c, bias, 1, 0, dims[1], 1),
+                                      onnx_sliced(c, bias, 1, dims[1], INT64_MAX, 1)),
+                             &columns, 1);
+    return integer_product(c, operands, onnx_mul(c, onnx_result(made, 1), scale), bias);
+}
+
+// R as lstm_integer has it, (directions, gates, inputs) of i8, its rows' sums and zero points.
+static void lstm_recurrence(onnx_compose *c, const lstm_weights *r, const int64_t dims[2],
+                            berth_value_id operands[9]) {
+    berth_value_id integers = onnx_transposed(c, r->integers, (int64_t[]){0, 2, 1}, 3);
+    berth_value_id zero = r->zero;
+    if (zero != BERTH_NONE) zero = onnx_cast_to(c, zero, BERTH_DTYPE_I32);
+    berth_value_id wide = onnx_cast_to(c, integers, BERTH_DTYPE_I32);
+    if (onnx_compose_dtype(c, r->integers) == BERTH_DTYPE_U8) {
+        wide = onnx_sub(c, wide, onnx_like(c, wide, 128));
+        integers = onnx_cast_to(c, wide, BERTH_DTYPE_I8);
+        zero = zero == BERTH_NONE ? spread(c, onnx_scalar(c, BERTH_DTYPE_I32, -128), dims)
+                                  : onnx_sub(c, zero, onnx_like(c, zero, 128));
+    }
+    operands[1] = r->scale;
+    operands[2] = integers;
+    operands[3] = onnx_reduced(c, BERTH_OP_REDUCE_SUM, wide, (int64_t[]){2}, 1, false);
+    operands[8] = zero;
+}
+
+// LSTM's inputs, then scale and zero point of both weights. ONNX Runtime quantises the hidden states in
+// each step by the range of all rows of the batch that one thread takes; here each row has its own.
 berth_status onnx_build_ms_dynamic_lstm(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 3, 12);
-    berth_value_id inputs[8];
-    for (uint32_t i = 3; i < 8; ++i) inputs[i] = onnx_compose_input(&c, i);
     if (onnx_compose_input(&c, 8) == BERTH_NONE || onnx_compose_input(&c, 10) == BERTH_NONE)
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "the scales of its weights are missing");
-    berth_value_id x = onnx_compose_input(&c, 0);
-    onnx_made made = onnx_start(&c, BERTH_OP_DYNAMIC_QUANTIZE_LINEAR, &x, 1, 3);
-    onnx_finish(made);
-    inputs[0] = onnx_make3(&c, BERTH_OP_DEQUANTIZE_LINEAR, onnx_result(made, 0),
-                           onnx_result(made, 1), onnx_result(made, 2));
-    inputs[1] = lstm_weights(&c, 1, 8);
-    inputs[2] = lstm_weights(&c, 2, 10);
-    made = onnx_start(&c, BERTH_OP_LSTM, inputs, 8, 3);
+    onnx_compose_want_rank(&c, onnx_compose_input(&c, 2), "R", 3, 3);
+    const int64_t dims[2] = {onnx_compose_known_extent(&c, onnx_compose_input(&c, 2), "R", 0),
+                             onnx_compose_known_extent(&c, onnx_compose_input(&c, 2), "R", 2)};
+    if (c.status) return c.status;
+    berth_value_id operands[9];
+    lstm_weights w = read_lstm_weights(&c, 1, 8, dims), r = read_lstm_weights(&c, 2, 10, dims);
+    operands[0] = lstm_products(&c, &w, dims);
+    for (uint32_t i = 4; i < 8; ++i) operands[i] = onnx_compose_input(&c, i);
+    lstm_recurrence(&c, &r, dims, operands);
+    onnx_made made = onnx_start(&c, BERTH_OP_LSTM_INTEGER, operands, 9, 3);
     onnx_set_copied(made);
     onnx_finish(made);
     for (uint32_t i = 0; i < 3; ++i)

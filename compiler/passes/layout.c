@@ -291,6 +291,35 @@ static bool convert_recurrent(pass *p, berth_op_id id) {
     return true;
 }
 
+// Recurrence weights of integers (d, rows, k): in blocks of the target's dot products of u8 and i8, else as f32 in panels
+// of rows, whose products are these integers' up to 2^24.
+static bool convert_integer_recurrent(pass *p, berth_op_id id) {
+    make_plain(p, id);
+    const berth_op op = graph_of(p)->ops.data[id];
+    const berth_tensor *weights = berth_graph_raw_constant_of(p->module, graph_of(p), op.inputs[2]);
+    if (!weights || weights->dtype != BERTH_DTYPE_I8 || weights->rank != 3 ||
+        weights->dims[1] < BLOCK || type_of(p, op.inputs[2])->layout)
+        return true;
+    berth_layout_dot form;
+    char tag[32] = "aBc16b";
+    berth_tensor real;
+    bool dot = berth_layout__choose_dot(p, id, BERTH_DTYPE_U8, weights->dims[1], &form) &&
+               berth_intrinsic_get(form.intrinsic)->operands[1].dtype == BERTH_DTYPE_U8 &&
+               weights->dims[2] % form.depth == 0;
+    if (dot) {
+        snprintf(tag, sizeof(tag), "aBC%db%dc", (int)form.lanes, (int)form.depth);
+    } else {
+        real = berth_tensor_create(p->module->arena, BERTH_DTYPE_F32, 3, weights->dims);
+        int64_t count = berth_tensor_element_count(weights);
+        for (int64_t i = 0; i < count; ++i)
+            berth_tensor_set_f64(&real, i, berth_tensor_get_f64(weights, i));
+        weights = &real;
+    }
+    berth_value_id packed = berth_layout__packed_constant(p, weights, tag, id);
+    if (packed != BERTH_NONE) berth_layout__set_input(p, id, 2, packed);
+    return true;
+}
+
 // ---- pass
 // -----------------------------------------------------------------------------------------------------------
 
@@ -339,6 +368,8 @@ static berth_status convert(pass *p, berth_op_id id) {
             bits_matrix(p, id);
         else if (kind == BERTH_OP_RNN || kind == BERTH_OP_GRU || kind == BERTH_OP_LSTM)
             done = convert_recurrent(p, id);
+        else if (kind == BERTH_OP_LSTM_INTEGER)
+            done = convert_integer_recurrent(p, id);
     }
     if (!done) make_plain(p, id);
     return BERTH_OK;

@@ -75,6 +75,8 @@ typedef struct recurrent {
     const berth_tensor *lengths;                // may be NULL
     double *sums[2];                            // [gates * hidden] from the input, from the state
     double *reset;                              // [hidden]
+    const double *scale, *row_sums, *zero;      // lstm_integer: per row of R; zero may be NULL
+    double *quantised;                          // [hidden]
 } recurrent;
 
 static berth_status read_activations(const berth_eval_context *ctx, recurrent *m) {
@@ -112,12 +114,38 @@ static berth_status load_optional(berth_eval_context *ctx, uint32_t index, const
     return BERTH_OK;
 }
 
-static berth_status read_shapes(berth_eval_context *ctx, recurrent *m) {
+// Weights and biases, which lstm_integer has in part in its products.
+static berth_status read_weights(berth_eval_context *ctx, recurrent *m) {
     const berth_tensor *x = &ctx->inputs[0], *w = &ctx->inputs[1], *r = &ctx->inputs[2];
+    int64_t rows = m->gates * m->hidden;
+    bool integer = m->kind == BERTH_OP_LSTM_INTEGER;
+    bool fits = integer ? m->width == m->directions * rows
+                        : w->rank == 3 && w->dims[0] == m->directions && w->dims[1] == rows &&
+                              w->dims[2] == m->width;
+    if (integer && (!berth_eval__optional(ctx, 1) || !berth_eval__optional(ctx, 3))) fits = false;
+    if (!fits || r->dims[0] != m->directions || r->dims[1] != rows)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "W and R do not fit the input, the gates and the directions");
+    m->x = berth_eval__load_f64(ctx, x);
+    m->r = berth_eval__load_f64(ctx, r);
+    if (!integer) {
+        m->w = berth_eval__load_f64(ctx, w);
+        return load_optional(ctx, 3, "B", m->directions * 2 * rows, &m->b);
+    }
+    m->quantised = berth_eval__doubles(ctx, m->hidden);
+    BERTH_TRY(load_optional(ctx, 1, "the scales", m->directions * rows, &m->scale));
+    BERTH_TRY(load_optional(ctx, 3, "the sums of R's rows", m->directions * rows, &m->row_sums));
+    return load_optional(ctx, 8, "the zero points", m->directions * rows, &m->zero);
+}
+
+static berth_status read_shapes(berth_eval_context *ctx, recurrent *m) {
+    const berth_tensor *x = &ctx->inputs[0], *r = &ctx->inputs[2];
     const char *direction = berth_eval__string(ctx, "direction", "forward");
+    bool integer = m->kind == BERTH_OP_LSTM_INTEGER;
     for (uint32_t i = 0; i < 3; ++i) {
+        if (integer && i == 1) continue;
         BERTH_TRY(berth_eval__need_rank(ctx, i, 3, 3));
-        BERTH_TRY(berth_eval__need_float(ctx, i));
+        if (!integer || i == 0) BERTH_TRY(berth_eval__need_float(ctx, i));
     }
     m->batch_major = berth_eval__int(ctx, "layout", 0) != 0;
     m->steps = x->dims[m->batch_major];
@@ -127,15 +155,8 @@ static berth_status read_shapes(berth_eval_context *ctx, recurrent *m) {
     m->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
     m->reverse_first = strcmp(direction, "reverse") == 0;
     int64_t rows = m->gates * m->hidden;
-    if (w->dims[0] != m->directions || w->dims[1] != rows || w->dims[2] != m->width ||
-        r->dims[0] != m->directions || r->dims[1] != rows)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "W and R do not fit the input, the gates and the directions");
-    m->x = berth_eval__load_f64(ctx, x);
-    m->w = berth_eval__load_f64(ctx, w);
-    m->r = berth_eval__load_f64(ctx, r);
+    BERTH_TRY(read_weights(ctx, m));
     int64_t states = m->directions * m->batch * m->hidden;
-    BERTH_TRY(load_optional(ctx, 3, "B", m->directions * 2 * rows, &m->b));
     BERTH_TRY(load_optional(ctx, 5, "initial_h", states, &m->h0));
     BERTH_TRY(load_optional(ctx, 6, "initial_c", states, &m->c0));
     BERTH_TRY(load_optional(ctx, 7, "P", m->directions * 3 * m->hidden, &m->p));
@@ -163,6 +184,32 @@ static double row_product(const double *matrix, int64_t row, int64_t columns,
 
 static double clipped(const recurrent *m, double x) {
     return m->clip > 0 ? fmax(-m->clip, fmin(m->clip, x)) : x;
+}
+
+// sums[0] = the products given, sums[1] = R h, where h is quantised in float by its own range.
+static void integer_sums(const recurrent *m, int64_t d, const double *x, const double *h) {
+    int64_t rows = m->gates * m->hidden;
+    float low = 0, high = 0;
+    for (int64_t k = 0; k < m->hidden; ++k) {
+        low = fminf(low, (float)h[k]);
+        high = fmaxf(high, (float)h[k]);
+    }
+    float scale = (high - low) / 255;
+    if (scale == 0) scale = 1;
+    double shift = fmax(0, fmin(255, (double)nearbyintf(0 - low / scale)));
+    double terms = 0;
+    for (int64_t k = 0; k < m->hidden; ++k) {
+        double level = (double)nearbyintf((float)h[k] / scale) + shift;
+        m->quantised[k] = fmax(0, fmin(255, level));
+        terms += m->quantised[k] - shift;
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+        int64_t row = d * rows + i;
+        double sum = row_product(m->r, row, m->hidden, m->quantised) - shift * m->row_sums[row];
+        if (m->zero) sum -= m->zero[row] * terms;
+        m->sums[0][i] = x[row];
+        m->sums[1][i] = sum * (double)(scale * (float)m->scale[row]);
+    }
 }
 
 // sums[0] = W x + Wb, sums[1] = R h + Rb for all gates of direction d.
@@ -237,10 +284,13 @@ static void run_sequence(berth_eval_context *ctx, const recurrent *m, int64_t d,
     for (int64_t s = 0; s < length; ++s) {
         int64_t t = m->reverse_first || d == 1 ? length - 1 - s : s;
         int64_t at = m->batch_major ? n * m->steps + t : t * m->batch + n;
-        gate_sums(m, d, m->x + at * m->width, h);
+        if (m->kind == BERTH_OP_LSTM_INTEGER)
+            integer_sums(m, d, m->x + at * m->width, h);
+        else
+            gate_sums(m, d, m->x + at * m->width, h);
         if (m->kind == BERTH_OP_RNN) rnn_step(m, f, h);
         if (m->kind == BERTH_OP_GRU) gru_step(m, d, f, h);
-        if (m->kind == BERTH_OP_LSTM) lstm_step(m, d, f, h, c);
+        if (m->gates == MAX_GATES) lstm_step(m, d, f, h, c);
         int64_t y = m->batch_major ? (at * m->directions + d) * m->hidden
                                    : ((t * m->directions + d) * m->batch + n) * m->hidden;
         for (int64_t i = 0; berth_eval__has_output(ctx, 0) && i < m->hidden; ++i)

@@ -86,6 +86,46 @@ berth_status berth_infer__rnn(berth_infer *x) {
     return BERTH_OK;
 }
 
+// Products (sequence, batch, directions * 4 * hidden), integer recurrence weights R (directions, 4 * hidden, hidden).
+berth_status berth_infer__lstm_integer(berth_infer *x) {
+    berth_type in = berth_infer__in(x, 0);
+    berth_type recurrence = berth_infer__in(x, 2);
+    BERTH_TRY(berth_infer__want_rank(x, 0, 3, 3));
+    BERTH_TRY(berth_infer__want_rank(x, 2, 3, 3));
+    bool known = recurrence.rank == 3;
+    int64_t sequence = in.rank == 3 ? in.dims[0] : BERTH_DIM_UNKNOWN;
+    int64_t batch = in.rank == 3 ? in.dims[1] : BERTH_DIM_UNKNOWN;
+    int64_t directions = known ? recurrence.dims[0] : BERTH_DIM_UNKNOWN;
+    int64_t hidden = known ? recurrence.dims[2] : BERTH_DIM_UNKNOWN;
+    int64_t rows = times(x, 4, hidden);
+    const struct {
+        const char *what;
+        uint32_t operand;
+        berth_dtype dtype;
+        int rank;
+        int64_t dims[3];
+    } wanted[] = {
+        {"scales of R", 1, in.dtype, 2, {directions, rows}},
+        {"recurrence weights R", 2, recurrence.dtype, 3, {directions, rows, hidden}},
+        {"sums of R's rows", 3, BERTH_DTYPE_I32, 2, {directions, rows}},
+        {"sequence lengths", 4, BERTH_DTYPE_I32, 1, {batch}},
+        {"initial hidden state", 5, in.dtype, 3, {directions, batch, hidden}},
+        {"initial cell state", 6, in.dtype, 3, {directions, batch, hidden}},
+        {"peepholes P", 7, in.dtype, 2, {directions, times(x, 3, hidden)}},
+        {"zero points of R", 8, BERTH_DTYPE_I32, 2, {directions, rows}},
+    };
+    for (uint32_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); ++i) {
+        if (!berth_infer__has(x, wanted[i].operand)) continue;
+        BERTH_TRY(berth_infer__want_dtype(x, wanted[i].operand, wanted[i].dtype));
+        BERTH_TRY(want_shape(x, wanted[i].operand, wanted[i].what, wanted[i].rank, wanted[i].dims));
+    }
+    int64_t all[4] = {sequence, directions, batch, hidden};
+    int64_t last[3] = {directions, batch, hidden};
+    berth_infer__set(x, 0, in.dtype, 4, all);
+    for (uint32_t i = 1; i < 3; ++i) berth_infer__set(x, i, in.dtype, 3, last);
+    return BERTH_OK;
+}
+
 // One number given by a constant operand, or `fallback`.
 static berth_status number(const berth_infer *x, uint32_t operand, int64_t fallback,
                            int64_t *out_number) {

@@ -406,11 +406,24 @@ def taken_out_of_onnx():
         case(name, op_type, [x], 1, domain="", main_opset=8, open_dims=1, **attributes)
 
 
+def recurrent_in_integers():
+    """Several steps of one row: its own range is all that ONNX Runtime sees when it quantises the state."""
+    steps, size, hidden = 6, 5, 20
+    for name, directions, dtype in (("dynamic_quantize_lstm_steps", 1, np.int8), ("dynamic_quantize_lstm_bytes", 2, np.uint8)):
+        zero = np.zeros(directions, dtype) if dtype == np.int8 else numbers(30, 33, (directions,), dtype)
+        low = -63 if dtype == np.int8 else 0  # in 7 bits: ONNX Runtime saturates sums with AVX2
+        weights = [numbers(low, low + 127, (directions, inputs, 4 * hidden), dtype) for inputs in (size, hidden)]
+        scale = np.full(directions, 0.01, np.float32)
+        case(name, "DynamicQuantizeLSTM",
+             [floats(steps, 1, size), *weights, floats(directions, 8 * hidden), None, None, None, floats(directions, 3 * hidden), scale, zero, scale, zero],
+             3, constants=(1, 2, 3, 7, 8, 9, 10, 11), hidden_size=hidden, direction="bidirectional" if directions == 2 else "forward")
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
                  weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run,
-                 counts_of_keys_for_open_batches, taken_out_of_onnx):
+                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
