@@ -92,6 +92,21 @@ void *berth_dynlib_symbol(berth_dynlib *library, const char *name) {
     return dlsym(library->handle, name);
 }
 
+const char *berth_dynlib_find_functions(void *(*find)(void *user, const char *name), void *user,
+                                        const char *names, void *table) {
+    unsigned char *at = table;
+    for (; *names; names += strlen(names) + 1, at += sizeof(void *)) {
+        void *function = find(user, names);
+        if (!function) return names;
+        memcpy(at, &function, sizeof(function));  // POSIX: the same representation
+    }
+    return NULL;
+}
+
+void *berth_dynlib_find_in(void *library, const char *name) {
+    return berth_dynlib_symbol(library, name);
+}
+
 void berth_dynlib_close(berth_dynlib *library) {
     if (!library) return;
     dlclose(library->handle);

@@ -43,17 +43,20 @@ macro(berth_package component name description)
 endmacro()
 
 set(CPACK_COMPONENTS_ALL)
+# What reads pictures, loaded when one of its format comes: common formats, and others.
+set(pictures "libjpeg62-turbo, libpng16-16")
+set(other_pictures "libtiff6, libwebp7, libopenjp2-7")
 berth_package(libberth libberth${soversion} "Runs compiled models\nOpens programs that Berth has compiled and runs them on the devices of this machine."
   SECTION libs SUGGESTS "pocl-opencl-icd, mesa-vulkan-drivers")
 berth_package(libberth-compiler libberth-compiler${soversion} "Compiles trained models\nReads ONNX, plans which device computes what, and makes kernels for each."
-  SECTION libs DEPENDS "libberth${soversion} ${same}" RECOMMENDS "gcc | clang")
+  SECTION libs DEPENDS "libberth${soversion} ${same}" RECOMMENDS "gcc | clang" SUGGESTS "${pictures}, ${other_pictures}")
 berth_package(libberth-dev libberth-dev "Headers of Berth's libraries\nFor programs in C and C++, with static libraries, pkg-config and CMake files."
   SECTION libdevel SUGGESTS "libxxhash-dev, libjansson-dev, libhwloc-dev, libsodium-dev"
   DEPENDS "libberth${soversion} ${same}, libberth-compiler${soversion} ${same}")
 berth_package(plugin-sdk libberth-internal-dev "Internal headers and static components of Berth\nFor plug-ins and drivers, which are built for one version of Berth."
   SECTION libdevel DEPENDS "libberth-dev ${same}, libxxhash-dev, libjansson-dev, libhwloc-dev, libsodium-dev")
 berth_package(berth berth "Runs trained models across the processors of a machine\nThe command: plans, builds, runs, measures and explains."
-  RECOMMENDS "gcc | clang" SUGGESTS "berth-vta, pocl-opencl-icd, mesa-vulkan-drivers")
+  RECOMMENDS "gcc | clang, ${pictures}" SUGGESTS "${other_pictures}, berth-vta, pocl-opencl-icd, mesa-vulkan-drivers")
 berth_package(berth-vta berth-vta "VTA, a neural processing unit, for Berth\nIts driver with a functional and a timing model, the compiler's plug-in, and a command."
   DEPENDS "berth ${same}")
 include(CPack)

@@ -61,13 +61,8 @@ void berth_devices__aligned_free(berth_allocator allocator, berth_aligned_block 
 void berth_devices__host_copy(const berth_command *command);
 void berth_devices__host_fill(const berth_command *command);
 
-// functions.c: a vendor's functions. `names` are texts one after the other ("clFinish\0clFlush\0"), `table`
-// function pointers in the same order, which are filled in. The first name that is missing, or NULL.
-const char *berth_devices__find_functions(void *(*find)(void *user, const char *name), void *user,
-                                          const char *names, void *table);
-void *berth_devices__find_in_library(void *library, const char *name);  // for a berth_dynlib
-// Puts features behind `text`, those that are there and those that are not: "; shaderInt64; lacks shaderInt8, ...". `names` is
-// like that above, `has` in its order.
+// features.c: puts features behind `text`, those that are there and those that are not: "; shaderInt64; lacks shaderInt8, ...". `names`
+// are texts one after the other ("shaderInt8\0shaderInt64\0"), `has` in their order.
 void berth_devices__put_features(char *text, size_t capacity, const char *names, const bool *has);
 
 // timeout.c: how long a device may take to answer: "timeout_ms=N", the one attribute (berth_device_options) of such

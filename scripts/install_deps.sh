@@ -9,7 +9,7 @@ esac
 packages=(
   build-essential cmake clang-format ninja-build pkg-config clang libclang-rt-14-dev ccache
   libjansson-dev libhwloc-dev libxxhash-dev libsodium-dev libpcre2-dev
-  libjpeg62-turbo-dev libpng-dev libzip-dev
+  libjpeg62-turbo-dev libpng-dev libzip-dev libtiff6 libwebp7 libopenjp2-7
   libopenblas0-pthread libdnnl2
   ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
   libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers spirv-tools

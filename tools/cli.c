@@ -111,7 +111,8 @@ static const struct argp_option options[] = {
      1},
     {"input", key_input, "[NAME=]FILE", 0,
      "Value of an input, or without NAME= of the first, second, ... one: ONNX TensorProto (.pb), "
-     "NumPy (.npy, .npz), a picture (PNG, JPEG, PPM, PGM) or bytes as they are (.raw, .bin); u8 "
+     "NumPy (.npy, .npz), a picture (BMP, JPEG, JPEG 2000, PNG, PNM, TIFF, WebP; its bytes where "
+     "the input is a vector of u8) or bytes as they are (.raw, .bin); u8 "
      "becomes f32 where the input takes that; may be repeated",
      2},
     {"layout", key_layout, "NCHW|NHWC|CHW|HWC|HW", 0,

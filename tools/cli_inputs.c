@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "base/tensor.h"
+#include "image/image.h"
 #include "tools/cli_tensor.h"
-#include "tools/image.h"
 #include "tools/npz.h"
 
 // ---- options ------------------------------------------------------------------------------------
@@ -344,6 +344,8 @@ static berth_status read_file(inputs_job *job, const char *name, const char *pat
     } else if (raw || image) {
         BERTH_TRY(find_port(job, name, &port));
     }
+    // A vector of bytes is for models that decode pictures themselves.
+    if (image && port->rank == 1 && port->dtype == BERTH_DTYPE_U8) raw = true;
     berth_tensor tensor;
     if (raw)
         BERTH_TRY(read_raw(job, port, file, &tensor));

@@ -74,7 +74,7 @@ typedef struct onnx_importer {
 typedef struct onnx_row {
     const char *op_type;
     int first_opset;                         // whose form of the operator is read
-    berth_status (*build)(onnx_call *call);  // NULL: known, but not supported
+    berth_status (*build)(onnx_call *call);
     // Attributes as "name:kind ..." (kinds as in rows.c); for unsupported operators the reason.
     const char *attrs;
 } onnx_row;

@@ -2,7 +2,6 @@
 // whose form it reads, builder, attributes of all versions. Attributes are "name:kind":
 //   i int, f float, s string, I ints, F floats, S strings, t tensor, p sparse tensor, g graph, T type,
 //   d element type !name: must be there    -name: read by the builder, not copied to the operation
-// Operators without a builder are known but not supported, for the reason given.
 //
 // What opsets 1 to 5 say in attributes of other names or kinds is old_forms.c's. Every version of an operator from its oldest form to that of opset ONNX_MAX_OPSET is read; what
 // changed between them is in the builders. tests/onnx/check_opsets.py compares this table with
@@ -97,7 +96,7 @@ static const onnx_row rows[] = {
     {"Hardmax", 1, onnx_build_softmax, "-axis:i"},
     {"Identity", 1, onnx_build_plain, ""},
     {"If", 1, onnx_build_if, "!else_branch:g !then_branch:g"},
-    {"ImageDecoder", 20, NULL, "not implemented"},
+    {"ImageDecoder", 20, onnx_build_plain, "pixel_format:s"},
     {"InstanceNormalization", 1, onnx_build_plain, "epsilon:f"},
     {"IsInf", 10, onnx_build_plain, "detect_negative:i detect_positive:i"},
     {"IsNaN", 9, onnx_build_plain, ""},

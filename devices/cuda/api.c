@@ -20,7 +20,7 @@ static const char nvrtc_symbols[] =
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 static const char *load_symbols(berth_dynlib *library, const char *names, void *table) {
-    return berth_devices__find_functions(berth_devices__find_in_library, library, names, table);
+    return berth_dynlib_find_functions(berth_dynlib_find_in, library, names, table);
 }
 
 berth_status berth_cuda__api_load(cuda_api *out_api) {

@@ -12,8 +12,7 @@ static const char symbols[] =
 static void find_optional(opencl_api *api) {
     static const char names[] = "clSVMAlloc\0clSVMFree\0";
     void *found[2] = {NULL, NULL};
-    if (berth_devices__find_functions(berth_devices__find_in_library, api->library, names, found))
-        return;
+    if (berth_dynlib_find_functions(berth_dynlib_find_in, api->library, names, found)) return;
     memcpy(&api->svm_alloc, &found[0], sizeof(found[0]));
     memcpy(&api->svm_free, &found[1], sizeof(found[1]));
 }
@@ -26,8 +25,8 @@ berth_status berth_opencl__api_load(opencl_api *out_api) {
         return berth_status_prefix(status,
                                    "there is no OpenCL loader (Debian: ocl-icd-libopencl1, and a "
                                    "driver such as pocl-opencl-icd)");
-    const char *missing = berth_devices__find_functions(
-        berth_devices__find_in_library, out_api->library, symbols, &out_api->clGetPlatformIDs);
+    const char *missing = berth_dynlib_find_functions(berth_dynlib_find_in, out_api->library,
+                                                      symbols, &out_api->clGetPlatformIDs);
     if (!missing) {
         find_optional(out_api);
         return BERTH_OK;

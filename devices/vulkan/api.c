@@ -55,23 +55,23 @@ berth_status berth_vulkan__api_load(vulkan_api *out_api) {
     memcpy(&out_api->vkGetInstanceProcAddr, &address, sizeof(address));
     finder f = {.api = out_api};
     return missing(
-        berth_devices__find_functions(find, &f, global_symbols, &out_api->vkCreateInstance));
+        berth_dynlib_find_functions(find, &f, global_symbols, &out_api->vkCreateInstance));
 }
 
 berth_status berth_vulkan__load_instance(vulkan_api *api, VkInstance instance) {
     finder f = {.api = api, .instance = instance};
     api->instance = instance;
     return missing(
-        berth_devices__find_functions(find, &f, instance_symbols, &api->vkDestroyInstance));
+        berth_dynlib_find_functions(find, &f, instance_symbols, &api->vkDestroyInstance));
 }
 
 berth_status berth_vulkan__load_device(const vulkan_api *api, VkDevice device,
                                        vulkan_functions *out_functions) {
     finder f = {.api = api, .device = device};
     BERTH_TRY(missing(
-        berth_devices__find_functions(find, &f, device_symbols, &out_functions->vkDestroyDevice)));
-    (void)berth_devices__find_functions(find, &f, optional_symbols,
-                                        &out_functions->vkGetMemoryHostPointerPropertiesEXT);
+        berth_dynlib_find_functions(find, &f, device_symbols, &out_functions->vkDestroyDevice)));
+    (void)berth_dynlib_find_functions(find, &f, optional_symbols,
+                                      &out_functions->vkGetMemoryHostPointerPropertiesEXT);
     return BERTH_OK;
 }
 

@@ -1,4 +1,6 @@
-// Types of operations on strings and vocabularies.
+// Types of operations that the host interprets: on strings, vocabularies and pictures.
+#include <string.h>
+
 #include "ir/infer/internal.h"
 
 static berth_status want_strings(const berth_infer *x, uint32_t operand) {
@@ -84,5 +86,16 @@ berth_status berth_infer__lookup(berth_infer *x) {
     BERTH_TRY(berth_infer__want_rank(x, 1, 1, 1));
     BERTH_TRY(berth_infer__want_rank(x, 2, 1, 1));
     berth_infer__set(x, 0, dtype, in.rank, in.dims);
+    return BERTH_OK;
+}
+
+// Bytes of a file; height and width are in them.
+berth_status berth_infer__image_decoder(berth_infer *x) {
+    const char *format = berth_attrs_string(x->module, &x->op->attrs, "pixel_format", "RGB");
+    int64_t dims[3] = {BERTH_DIM_UNKNOWN, BERTH_DIM_UNKNOWN,
+                       strcmp(format, "Grayscale") == 0 ? 1 : 3};
+    BERTH_TRY(berth_infer__want_dtype(x, 0, BERTH_DTYPE_U8));
+    BERTH_TRY(berth_infer__want_rank(x, 0, 1, 1));
+    berth_infer__set(x, 0, BERTH_DTYPE_U8, 3, dims);
     return BERTH_OK;
 }

@@ -2,7 +2,7 @@
 // be read.
 #include <stdlib.h>
 
-#include "tools/image.h"
+#include "image/image.h"
 #include "tools/npz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

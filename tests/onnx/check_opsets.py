@@ -25,8 +25,8 @@ def read_rows():
     folder = pathlib.Path(__file__).parents[2] / "compiler" / "onnx"
     most = int(re.search(r"#define ONNX_MAX_OPSET (\d+)", (folder / "importer.h").read_text())[1])
     rows = {}
-    for name, first, build, attrs in re.findall(r'\{"(\w+)", (\d+), (\w+), "([^"]*)"\}', (folder / "rows.c").read_text()):
-        rows[name] = (int(first), None if build == "NULL" else attrs.split())
+    for name, first, attrs in re.findall(r'\{"(\w+)", (\d+), \w+, "([^"]*)"\}', (folder / "rows.c").read_text()):
+        rows[name] = (int(first), attrs.split())
     return rows, most
 
 
@@ -39,8 +39,6 @@ def versions_of(name, schemas, first, most):
 
 def problems_of(name, row, versions):
     first, attrs = row
-    if attrs is None:
-        return
     listed = {a.lstrip("-!").split(":")[0]: a for a in attrs}
     for version in versions:
         for attr in version.attributes:

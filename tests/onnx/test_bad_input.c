@@ -261,9 +261,9 @@ Test(bad_input, unknown_operators_come_together) {
     pb graph = small_graph();
     graph_node1(&graph, "Frobnicate", "f1", "x", "x", "a");
     graph_node1(&graph, "Frobnicate", "f2", "x", "a", "b");
-    graph_node1(&graph, "ImageDecoder", "s1", "x", "b", "y");
+    graph_node1(&graph, "Transmogrify", "t1", "x", "b", "y");
     expect_graph(&graph, BERTH_UNSUPPORTED,
-                 "model.onnx|Frobnicate x2|f1|f2|ImageDecoder x1|not implemented");
+                 "model.onnx|Frobnicate x2|f1|f2|Transmogrify x1|t1|unknown operator");
 }
 
 Test(bad_input, opsets) {

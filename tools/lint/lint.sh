@@ -10,7 +10,8 @@ declare -A allowed=(
   [base]="base"
   [target]="base target"
   [memory]="base target memory"
-  [ir]="base target ir"
+  [image]="base image"
+  [ir]="base target image ir"
   [artifact]="base target artifact"
   [planner]="base target memory ir planner"
   [compiler]="base target memory ir planner artifact compiler"
@@ -20,7 +21,7 @@ declare -A allowed=(
   [api/run]="base target memory artifact devices executor api"
   [api/compile]="base target memory ir planner artifact compiler devices executor toolkit api"
   [drivers]="base target memory artifact devices drivers"
-  [tools]="base tools"
+  [tools]="base image tools"
 )
 for folder in "${!allowed[@]}"; do
   [ -d "$folder" ] || continue

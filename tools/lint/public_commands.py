@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """The command uses the public interface: a file of tools/ sees, through whatever it includes, only include/berth, tools/ and
-the utilities of base/ below. Prints what breaks that; exit status 1 then."""
+the utilities below. Prints what breaks that; exit status 1 then."""
 import os
 import re
 import sys
 
 os.chdir(os.path.join(os.path.dirname(__file__), "..", ".."))
-# Texts, files, memory, clocks and limits: no types of the library.
-utilities = {f"base/{name}.h" for name in "alloc arena atomics axis clock dtype file interrupt limits status str tensor trace".split()}
+# Texts, files, pictures, memory, clocks and limits: no types of the library.
+utilities = {f"base/{name}.h" for name in "alloc arena atomics axis clock dtype file interrupt limits status str tensor trace".split()} | {"image/image.h"}
 
 
 def included(path, seen):

@@ -1,6 +1,6 @@
-// Pictures as the command's inputs: PNG, JPEG, PPM and PGM files.
-#ifndef BERTH_TOOLS_IMAGE_H_
-#define BERTH_TOOLS_IMAGE_H_
+// Pictures as tensors: files of the seven formats of ONNX's ImageDecoder, as inputs of the command and of that operator.
+#ifndef BERTH_IMAGE_IMAGE_H_
+#define BERTH_IMAGE_IMAGE_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,20 +17,17 @@ typedef struct berth_image {
     const uint8_t *pixels;  // [height][width][channels]
 } berth_image;
 
+// The formats, for messages: "BMP, JPEG, ...".
+extern const char berth_image_formats[];
+
 // Whether the first bytes are those of such a file.
 bool berth_image_is(const void *data, size_t size_bytes);
 
 // Reads a picture, in 8 bits and without its opacity. Inside berth_arena_try of `arena`, where the pixels
-// go. Errors: INVALID_ARGUMENT damaged or cut; OUT_OF_RANGE too large; UNSUPPORTED a form of JPEG or
-// PNM that is not read.
+// go. All but BMP and PNM are read by libraries that are loaded when they are first needed. Errors:
+// INVALID_ARGUMENT damaged, cut or no such file; OUT_OF_RANGE too large; UNSUPPORTED a form of its format
+// that is not read; UNAVAILABLE the library is not here. Any thread.
 BERTH_MUST_USE berth_status berth_image_read(berth_arena *arena, const void *data,
                                              size_t size_bytes, berth_image *out_image);
 
-// Room for such a picture, or OUT_OF_RANGE.
-BERTH_MUST_USE berth_status berth_image__allocate(berth_arena *arena, uint64_t width,
-                                                  uint64_t height, uint32_t channels,
-                                                  uint8_t **out_pixels);
-BERTH_MUST_USE berth_status berth_image__read_jpeg(berth_arena *arena, const void *data,
-                                                   size_t size_bytes, berth_image *out_image);
-
-#endif  // BERTH_TOOLS_IMAGE_H_
+#endif  // BERTH_IMAGE_IMAGE_H_
