@@ -73,7 +73,7 @@ typedef struct onnx_importer {
 // How one operator type is imported (ops_*.c; the table is rows.c).
 typedef struct onnx_row {
     const char *op_type;
-    int first_opset;                         // whose form of the operator is read
+    int first_opset;  // whose form of the operator is read
     berth_status (*build)(onnx_call *call);
     // Attributes as "name:kind ..." (kinds as in rows.c); for unsupported operators the reason.
     const char *attrs;
