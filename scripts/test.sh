@@ -32,7 +32,7 @@ run_ctest() {
   BERTH_REQUIRE_DRIVERS=${BERTH_REQUIRE_DRIVERS-cpu,opencl,vulkan} ASAN_OPTIONS=abort_on_error=1:detect_leaks=1 \
     LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
     BERTH_CACHE_DIR=$PWD/build/release/kernel-cache \
-    ctest --test-dir "build/$preset" --output-on-failure --timeout 2700 -V >"$log" 2>&1
+    ctest --test-dir "build/$preset" --parallel "$(nproc)" --output-on-failure --timeout 2700 -V >"$log" 2>&1
   local status=$?
   local cases
   cases=$(grep -oE 'Synthesis: .*' "$log" | sed -E 's/\x1b\[[0-9;]*m//g')
