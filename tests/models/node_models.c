@@ -346,7 +346,8 @@ static int report(const run *r) {
             bad += !as_known(r, label, m, &m->outcomes[t]);
         }
         printf("BERTH-TABLE %s: %d of %d node models pass (%d of them computed before the run, as "
-               "shapes depend on their inputs, %d on the host, being of strings or pictures), %d are refused "
+               "shapes depend on their inputs, %d on the host, being of strings or pictures), %d "
+               "are refused "
                "with a "
                "reason, %d fail\n",
                label, counts[0], r->model_count, folded, of_strings, counts[2], counts[1]);
