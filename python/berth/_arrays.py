@@ -58,8 +58,16 @@ def tensor_of(array, dtype):
     tensor.dims[:array.ndim] = array.shape
     if dtype == STRING:
         array = tensor.strings = _strings_of(array)
-    tensor.data = array.ctypes.data if array.size else None
+    tensor.data = address_of(array)
     return tensor
+
+
+def address_of(array):
+    """None of one without elements."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError, BufferError):  # without elements, or not to be written, or of objects
+        return array.ctypes.data if array.size else None
 
 
 class _Strings(np.ndarray):
@@ -206,4 +214,4 @@ def view_of(tensor, owner):
         return np.empty(shape, dtype)
     memory = (ctypes.c_uint8 * size_bytes).from_address(tensor.data)
     memory._owner = owner  # ctypes objects take attributes; the array keeps its memory object
-    return np.frombuffer(memory, dtype).reshape(shape)
+    return np.ndarray(shape, dtype, memory)

@@ -82,6 +82,7 @@ class Model:
         self._lock = threading.Lock()
         self._dynamic = None  # for all shapes: once the model needs it, or has seen several
         self._dynamic_lock = threading.Lock()
+        self._dynamic_order = None
         self._latest = (None, None)  # shapes of the inputs, and their variant, which is the last of _variants
         self.last_session = None  # of the latest call: its steps, with profile=True
         self._variants = collections.OrderedDict()  # key -> _Variant, least recently used first
@@ -290,7 +291,7 @@ class Model:
             self._may_share = False  # it must
             if self._dynamic is None:
                 try:
-                    self._dynamic = self._load_dynamic()
+                    self._dynamic = self._spare_dynamic or self._load_dynamic()
                 except BerthError:
                     raise error from None
         return self._dynamic
@@ -390,21 +391,14 @@ class Model:
 
     def _run(self, arrays, timeout=None, watch=None):
         variant = self._variant_for(arrays, own=timeout is not None)
-        by_name = {port.name: (array, port) for array, port in zip(arrays, self.inputs)}
         if isinstance(variant, Dynamic):
-            wanted, ports = zip(*[by_name[name] for name in variant.inputs]) if variant.inputs else ((), ())
-            with self._dynamic_lock:
-                if watch is None:
-                    results = variant.run(wanted, ports)
-                else:
-                    with _watched(watch, variant):
-                        results = variant.run(wanted, ports)
-                if not self._states:
-                    return results
-                kept = set(self._states.values())
-                return [result for name, result in zip(variant.outputs, results) if name not in kept]
+            results = self._run_dynamic(variant, arrays, watch)
+            if not self._states:
+                self._latest = ([array.shape for array in arrays], variant)
+            return results
         session = variant.take() or Session(variant.program, **self._settings)
-        wanted = [by_name[port.name][0] for port in variant.program.inputs]
+        by_name = dict(zip(self._input_names, arrays))
+        wanted = [by_name[port.name] for port in variant.program.inputs]
         try:
             with _watched(watch, session):
                 results = session.run(wanted, timeout=timeout)
@@ -414,6 +408,23 @@ class Model:
         if not variant.constants and [port.name for port in variant.program.inputs] == self._input_names:
             self._latest = ([array.shape for array in arrays], variant)
         return results
+
+    def _run_dynamic(self, dynamic, arrays, watch=None):
+        if self._dynamic_order is None:  # the places of its inputs among the model's
+            places = [self._input_names.index(name) for name in dynamic.inputs]
+            self._dynamic_order = places, [_arrays.dtype_number(self.inputs[place]) for place in places]
+        places, numbers = self._dynamic_order
+        wanted = [arrays[place] for place in places]
+        with self._dynamic_lock:
+            if watch is None:
+                results = dynamic.run(wanted, numbers)
+            else:
+                with _watched(watch, dynamic):
+                    results = dynamic.run(wanted, numbers)
+        if not self._states:
+            return results
+        kept = set(self._states.values())
+        return [result for name, result in zip(dynamic.outputs, results) if name not in kept]
 
     def _run_again(self, arrays):
         """On the program that ran latest. None, and nothing has run, where the arrays are not as it takes them."""
@@ -425,6 +436,11 @@ class Model:
                 return None
         if [array.shape for array in arrays] != shapes:
             return None
+        if isinstance(variant, Dynamic):
+            for array, port in zip(arrays, self.inputs):
+                if array.dtype != port.dtype or not array.flags.c_contiguous:
+                    return None
+            return self._run_dynamic(variant, arrays)
         session = variant.take()
         if session is None:  # others run on all that there are
             return None

@@ -392,20 +392,32 @@ class Dynamic:
                        for i in range(run.berth_dynamic_input_count(pointer))]
         self.outputs = [text(run.berth_dynamic_output_name(pointer, i))
                         for i in range(run.berth_dynamic_output_count(pointer))]
+        self._described = (None, None)  # types and shapes of the latest call's arrays, and the tensors that say these
 
-    def run(self, arrays, ports):
-        """One result per output: an array, a dict for a map, a list of these for a sequence, None for an empty optional
-        value. An array that is None is state, which is kept (keep_states)."""
-        held = [_native.Tensor() if array is None else _arrays.tensor_of(array, _arrays.dtype_number(port))
-                for array, port in zip(arrays, ports)]
+    def _tensors(self, arrays, numbers):
+        """Tensors over the arrays, which stay alive with what is second. Of a call like the one before only addresses are new."""
+        described = [(number, array.shape) for number, array in zip(numbers, arrays) if array is not None]
+        known, tensors = self._described
+        if described == known and len(described) == len(arrays):
+            for tensor, array in zip(tensors, arrays):
+                tensor.data = _arrays.address_of(array)
+            return tensors, arrays
+        held = [_native.Tensor() if array is None else _arrays.tensor_of(array, number)
+                for array, number in zip(arrays, numbers)]
         tensors = (_native.Tensor * max(1, len(arrays)))(*held)
-        results = Handle(lambda out: run.berth_dynamic_run(self._handle.pointer, tensors, len(arrays), out),
-                         run.berth_results_free)
-        values = []
+        self._described = (described, tensors) if _arrays.STRING not in numbers else (None, None)
+        return tensors, held
+
+    def run(self, arrays, numbers):
+        """One result per output: an array, a dict for a map, a list of these for a sequence, None for an empty optional
+        value. An array that is None is state, which is kept (keep_states). `numbers`: their element types, berth_dtype each."""
+        tensors, held = self._tensors(arrays, numbers)
+        results = Handle(run.berth_dynamic_run, run.berth_results_free, self._handle.pointer, tensors, len(arrays))
+        del held  # until here
+        pointer, values = results.pointer, []
         for index in range(len(self.outputs)):
-            items = [self._item(results, index, k)
-                     for k in range(run.berth_results_item_count(results.pointer, index))]
-            if run.berth_results_is_sequence(results.pointer, index):
+            items = [self._item(results, index, k) for k in range(run.berth_results_item_count(pointer, index))]
+            if run.berth_results_is_sequence(pointer, index):
                 values.append(items)
             else:
                 values.append(items[0] if items else None)

@@ -417,6 +417,37 @@ class Models(unittest.TestCase):
                 fixed.limit_value_memory(1)
 
     @needs_shared
+    def test_a_model_that_runs_by_parts_is_loaded_for_that_once(self):
+        loads, load = [], berth.Compiler.load_dynamic
+        self.addCleanup(setattr, berth.Compiler, "load_dynamic", load)
+        berth.Compiler.load_dynamic = lambda self, *arguments: loads.append(arguments) or load(self, *arguments)
+        model = berth.load(f"{SHARED}/control_flow/loop_early_exit/model.onnx", cache_folder=self.own_cache())
+        for inputs, outputs in data_sets("control_flow/loop_early_exit"):
+            results = model.run(dict(zip([port.name for port in model.inputs], inputs)))
+            for got, wanted in zip(results.values(), outputs):
+                np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+        self.assertEqual(len(loads), 1)
+
+    @needs_shared
+    def test_calls_like_the_one_before(self):
+        model = berth.load(f"{SHARED}/control_flow/nonzero_gather/model.onnx")
+        rows = lambda first: np.array([[first, 2, 3, 4], [-1, -2, -3, -4]], np.float32)
+        run = lambda x: model.run({"x": x, "limit": np.array(0, np.float32)})
+        read_only = rows(1)
+        read_only.flags.writeable = False
+        first = run(rows(1))
+        held = {name: value.copy() for name, value in first.items()}
+        np.testing.assert_array_equal(first["rows"], [0])
+        for x in (rows(1), read_only, np.repeat(rows(1), 2, axis=1)[:, ::2], rows(1).tolist()):
+            for name, value in run(x).items():
+                np.testing.assert_array_equal(value, held[name])
+        np.testing.assert_array_equal(run(-rows(1))["rows"], [1])
+        for name, value in first.items():  # the caller's, whatever comes after
+            np.testing.assert_array_equal(value, held[name])
+        with self.assertRaisesRegex(berth.BerthError, "float64"):
+            run(rows(1).astype(np.float64))
+
+    @needs_shared
     def test_control_flow_goldens(self):
         for name in ("loop_nested_if", "loop_zero_trips", "scan_two_directions", "optional", "nms_if_empty"):
             model = berth.load(f"{SHARED}/control_flow/{name}/model.onnx")
