@@ -1,10 +1,10 @@
 // Turns by insertion: one task after another, those with the longest way to the end first, each into the first gap of
 // its device or link that is long enough, whatever was given later times before it (HEFT with the devices given:
 // Topcuoglu, Hariri and Wu 2002). A device may so wait for what is urgent, where list scheduling gives it what is not. Programs
-// order the steps of several devices in the better of both ways (compiler/package/order_beside.c). O(tasks * log tasks + gaps looked at).
+// order the steps of several devices in the better of both ways (compiler/package/order_beside.c). O(tasks * log tasks) and the search for gaps (busy.h).
 #include <math.h>
-#include <string.h>
 
+#include "planner/solve/problem/busy.h"
 #include "planner/solve/problem/evaluate_list.h"
 
 typedef struct sorted {
@@ -12,17 +12,12 @@ typedef struct sorted {
     uint32_t task;
 } sorted;
 
-typedef struct row {  // of a device or a link: its tasks in order of time
-    uint32_t *tasks;
-    uint32_t count, room;
-} row;
-
 struct list_gaps {
     berth_arena *arena;
-    sorted *order;          // [tasks] as they are put
-    sorted *other, *spare;  // [tasks] scratch
-    double *ready;          // [tasks] when what it needs is there
-    row *rows;              // [2 * device_count]
+    sorted *order;            // [tasks] as they are put
+    sorted *other, *spare;    // [tasks] scratch
+    double *ready;            // [tasks] when what it needs is there
+    berth_solve__busy *busy;  // [2 * device_count] of devices and links
 };
 
 // Least keys first, equal ones as they were: runs of a few by insertion, then merged. (With the comparison in place, as
@@ -92,47 +87,16 @@ static void tell_readers(const berth_solve__list *s, list_schedule *out, uint32_
     }
 }
 
-// Before which of the row's tasks there is room, not before `ready`, and when that begins.
-static uint32_t find_gap(const berth_solve__list *s, const list_schedule *out, const row *r,
-                         double ready, double length, double *out_start) {
-    uint32_t low = 0, high = r->count;  // the first task that ends after `ready`
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (list_end_of(s, out, r->tasks[middle]) > ready)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    double start = ready;
-    for (; low < r->count && start + length > out->start[r->tasks[low]]; ++low)
-        start = fmax(start, list_end_of(s, out, r->tasks[low]));
-    *out_start = start;
-    return low;
-}
-
-static void insert(list_gaps *g, row *r, uint32_t before, uint32_t index) {
-    if (r->count == r->room) {
-        uint32_t room = r->room < 16 ? 16 : 2 * r->room;
-        r->tasks = berth_arena_grow(g->arena, r->tasks, r->room * sizeof(uint32_t),
-                                    room * sizeof(uint32_t));
-        r->room = room;
-    }
-    memmove(r->tasks + before + 1, r->tasks + before, (r->count - before) * sizeof(uint32_t));
-    r->tasks[before] = index;
-    r->count++;
-}
-
 static void put(const berth_solve__list *s, list_schedule *out, uint32_t index) {
     list_gaps *g = s->gaps;
     const list_task *task = &s->tasks[index];
     out->start[index] = g->ready[index];
     if (task->resource == BERTH_PLACE_NONE) return;
-    row *r = &g->rows[task->resource];
-    double start = 0;
-    uint32_t before = find_gap(s, out, r, g->ready[index], task->length, &start);
-    if (start > g->ready[index]) out->cause[index] = r->tasks[before - 1];
-    out->start[index] = start;
-    insert(g, r, before, index);
+    berth_solve__busy *busy = &g->busy[task->resource];
+    berth_solve__gap gap;
+    out->start[index] = berth_solve__busy_find(busy, g->ready[index], task->length, &gap);
+    if (gap.behind != BERTH_PLACE_NONE) out->cause[index] = gap.behind;
+    berth_solve__busy_take(busy, &gap, out->start[index], list_end_of(s, out, index), index);
 }
 
 void berth_solve__list_sort_ends(berth_solve__list *s, list_schedule *schedule) {
@@ -153,7 +117,7 @@ list_gaps *berth_solve__list_gaps_create(berth_arena *arena, const berth_place_p
     g->other = berth_arena_new_array(arena, sorted, tasks);
     g->spare = berth_arena_new_array(arena, sorted, tasks);
     g->ready = berth_arena_new_array(arena, double, tasks);
-    g->rows = berth_arena_new_array(arena, row, 2 * (size_t)problem->device_count);
+    g->busy = berth_arena_new_array(arena, berth_solve__busy, 2 * (size_t)problem->device_count);
     return g;
 }
 
@@ -161,7 +125,8 @@ void berth_solve__list_fill_gaps(berth_solve__list *s, double limit, list_schedu
     list_gaps *g = s->gaps;
     out->end = INFINITY;
     out->last = BERTH_PLACE_NONE;
-    for (uint32_t r = 0; r < 2 * s->problem->device_count; ++r) g->rows[r].count = 0;
+    for (uint32_t r = 0; r < 2 * s->problem->device_count; ++r)
+        berth_solve__busy_clear(&g->busy[r], g->arena);
     for (uint32_t i = 0; i < s->task_count; ++i) {
         g->ready[i] = 0;
         out->cause[i] = BERTH_PLACE_NONE;

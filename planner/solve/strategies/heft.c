@@ -13,6 +13,7 @@
 
 #include "planner/solve/bounds/list_bound.h"
 #include "planner/solve/latency/model.h"
+#include "planner/solve/problem/busy.h"
 #include "planner/solve/problem/evaluate_private.h"
 #include "planner/solve/problem/nets.h"
 #include "planner/solve/strategies/strategies.h"
@@ -21,10 +22,6 @@ enum { WEIGHTS = 3, LEAST = 1, PRICES = 9, MOST_IDLE = 100 };
 static const double TURNS_SHARE = 0.1;     // of the budget that is left, for prices of turns
 static const double VARIANTS_SHARE = 0.2;  // the same, for variants
 #define MOST_ARRIVALS ((uint64_t)1 << 23)  // nodes times devices, where links are looked at
-
-typedef struct slot {  // of a device that runs one node at a time, or of a link; in order of time
-    double start, end;
-} slot;
 
 typedef struct heft {
     berth_place_search *search;
@@ -45,8 +42,7 @@ typedef struct heft {
     double turn_price;   // of time on a device that runs one node at a time, in that time
     double link_price;   // of time of copies, where links are looked at
     double all_bytes;    // of all groups
-    slot **slots;        // [2 * device_count] lists that grow; links are last
-    uint32_t *slot_count, *slot_room;
+    berth_solve__busy *busy;  // [2 * device_count] of what runs one node at a time; links are last
     berth_arena *arena;
 } heft;
 
@@ -160,52 +156,26 @@ static bool is_free(const heft *h, uint32_t resource) {
            h->problem->kinds[h->problem->device_kind[resource]].concurrent;
 }
 
-// The earliest start of `length` in a gap (the paper's insertion), and before which slot.
+// The earliest start of `length` in a gap (the paper's insertion).
 static double earliest(const heft *h, uint32_t resource, double ready, double length,
-                       uint32_t *out_before) {
-    uint32_t count = h->slot_count[resource];
-    *out_before = count;
+                       berth_solve__gap *out) {
     if (is_free(h, resource)) return ready;
-    const slot *slots = h->slots[resource];
-    uint32_t low = 0, high = count;  // first slot that ends after `ready`
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (slots[middle].end > ready)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    double start = ready;
-    for (uint32_t i = low; i < count; ++i) {
-        if (start + length <= slots[i].start) {
-            *out_before = i;
-            return start;
-        }
-        start = fmax(start, slots[i].end);
-    }
-    return start;
+    return berth_solve__busy_find(&h->busy[resource], ready, length, out);
 }
 
-static void occupy(heft *h, uint32_t resource, uint32_t before, double start, double end) {
-    if (is_free(h, resource)) return;
-    uint32_t count = h->slot_count[resource]++;
-    if (count == h->slot_room[resource]) {
-        uint32_t room = count < 16 ? 16 : 2 * count;
-        h->slots[resource] = berth_arena_grow(h->arena, h->slots[resource], count * sizeof(slot),
-                                              room * sizeof(slot));
-        h->slot_room[resource] = room;
-    }
-    slot *slots = h->slots[resource];
-    memmove(slots + before + 1, slots + before, (count - before) * sizeof(*slots));
-    slots[before] = (slot){start, end};
+static void occupy(const heft *h, uint32_t resource, const berth_solve__gap *gap, double start,
+                   double end) {
+    if (!is_free(h, resource))
+        berth_solve__busy_take(&h->busy[resource], gap, start, end, BERTH_PLACE_NONE);
 }
 
 // When a copy on the device's link ends that is ready then; it takes its turn where `keep`.
 static double copy_on(heft *h, uint32_t device, double ready, double length, bool keep) {
     if (length == 0) return ready;
-    uint32_t link = h->problem->device_count + device, before = 0;
-    double start = earliest(h, link, ready, length, &before);
-    if (keep) occupy(h, link, before, start, start + length);
+    uint32_t link = h->problem->device_count + device;
+    berth_solve__gap gap;
+    double start = earliest(h, link, ready, length, &gap);
+    if (keep) occupy(h, link, &gap, start, start + length);
     return start + length;
 }
 
@@ -288,7 +258,8 @@ static double copies_to(const heft *h, uint32_t node, uint32_t device) {
 
 static bool place_node(heft *h, uint32_t node) {
     const berth_place_problem *problem = h->problem;
-    uint32_t group = problem->group[node], best = h->at[node], before = 0;
+    uint32_t group = problem->group[node], best = h->at[node];
+    berth_solve__gap gap;
     double best_score = INFINITY;
     for (uint32_t d = 0; d < problem->device_count; ++d) {
         if (h->at[node] != BERTH_PLACE_NONE && h->at[node] != d) continue;
@@ -296,7 +267,7 @@ static bool place_node(heft *h, uint32_t node) {
             (!fits(h, group, d) || h->latency->group_bytes[group] > h->free_bytes[d]))
             continue;
         double time = time_on(h, node, d);
-        double score = earliest(h, d, ready_on(h, node, d, false), time, &before) + time;
+        double score = earliest(h, d, ready_on(h, node, d, false), time, &gap) + time;
         if (h->at[node] == BERTH_PLACE_NONE) score += regret(h, node, d) + price_of(h, node, d);
         if (h->there && h->link_price > 0) score += h->link_price * copies_to(h, node, d);
         if (h->ahead) score += h->ahead->tail[(size_t)node * h->ahead->place_count + h->place[d]];
@@ -311,9 +282,9 @@ static bool place_node(heft *h, uint32_t node) {
             h->at[problem->group_nodes[i]] = best;
     }
     double time = time_on(h, node, best);
-    double start = earliest(h, best, ready_on(h, node, best, true), time, &before);
+    double start = earliest(h, best, ready_on(h, node, best, true), time, &gap);
     h->done[node] = start + time;
-    occupy(h, best, before, start, h->done[node]);
+    occupy(h, best, &gap, start, h->done[node]);
     return true;
 }
 
@@ -323,7 +294,8 @@ static bool place_all(heft *h) {
     for (uint32_t n = 0; n < problem->node_count; ++n) h->at[n] = BERTH_PLACE_NONE;
     for (uint32_t d = 0; d < problem->device_count; ++d) {
         h->free_bytes[d] = problem->kinds[problem->device_kind[d]].capacity_bytes;
-        h->slot_count[d] = h->slot_count[problem->device_count + d] = 0;
+        berth_solve__busy_clear(&h->busy[d], h->arena);
+        berth_solve__busy_clear(&h->busy[problem->device_count + d], h->arena);
     }
     for (uint32_t n = 0; n < problem->node_count && h->there; ++n) {
         h->in_host[n] = NAN;
@@ -361,9 +333,7 @@ static heft *heft_create(berth_place_search *search, berth_arena *arena,
     h->done = berth_arena_new_array(arena, double, nodes);
     h->in_host = berth_arena_new_array(arena, double, nodes);
     h->free_bytes = berth_arena_new_array(arena, double, devices);
-    h->slots = berth_arena_new_array(arena, slot *, 2 * (size_t)devices);
-    h->slot_count = berth_arena_new_array(arena, uint32_t, 2 * (size_t)devices);
-    h->slot_room = berth_arena_new_array(arena, uint32_t, 2 * (size_t)devices);
+    h->busy = berth_arena_new_array(arena, berth_solve__busy, 2 * (size_t)devices);
     return h;
 }
 
