@@ -82,6 +82,9 @@ static berth_type_id intern_type(berth_module *module, const berth_type *type) {
         slot = type_slot(module, type);
     }
     berth_type held = *type;
+    held.holds_function = type->kind == BERTH_TYPE_FUNCTION;
+    for (uint32_t i = 0; i < type->field_count && !held.holds_function; ++i)
+        held.holds_function = berth_type_get(module, type->fields[i])->holds_function;
     if (type->field_count)
         held.fields = berth_arena_copy(module->arena, type->fields,
                                        type->field_count * sizeof(*type->fields));
@@ -138,25 +141,6 @@ bool berth_type_is_static(const berth_type *type) {
     for (int i = 0; i < type->rank; ++i)
         if (berth_dim_is_symbol(type->dims[i])) return false;
     return true;
-}
-
-// Each type once: tuples share fields, so that their trees may be far larger than they are.
-bool berth_type_holds_function(const berth_module *module, berth_type_id id, berth_arena *scratch) {
-    struct {
-        BERTH_VEC(berth_type_id) items;
-    } todo = {{0}};
-    if (berth_type_get(module, id)->kind == BERTH_TYPE_TENSOR) return false;
-    bool *seen = berth_arena_new_array(scratch, bool, module->types.count);
-    berth_vec_push(scratch, &todo.items, id);
-    while (todo.items.count) {
-        const berth_type *type = berth_type_get(module, todo.items.data[--todo.items.count]);
-        if (type->kind == BERTH_TYPE_FUNCTION) return true;
-        for (uint32_t i = 0; type->kind == BERTH_TYPE_TUPLE && i < type->field_count; ++i) {
-            if (!seen[type->fields[i]]) berth_vec_push(scratch, &todo.items, type->fields[i]);
-            seen[type->fields[i]] = true;
-        }
-    }
-    return false;
 }
 
 uint64_t berth_type_size_bytes(const berth_module *module, berth_type_id id) {

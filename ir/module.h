@@ -75,6 +75,7 @@ typedef struct berth_type {
     uint32_t field_count;          // TUPLE: fields; FUNCTION: parameters followed by results
     uint32_t param_count;          // FUNCTION
     const berth_type_id *fields;
+    bool holds_function;  // a function, or a tuple with one in it at any depth
 } berth_type;
 
 // ---- locations ----------------------------------------------------------------------------------
@@ -200,8 +201,6 @@ berth_type_id berth_type_storage(berth_module *module);
 const berth_type *berth_type_get(const berth_module *module,
                                  berth_type_id id);  // valid until a type is added
 bool berth_type_is_static(const berth_type *type);   // tensor with known dtype, rank and extents
-// A function, or a tuple with one in it at any depth. Inside berth_arena_try.
-bool berth_type_holds_function(const berth_module *module, berth_type_id id, berth_arena *scratch);
 // Bytes of a static tensor type, with the padding of its layout.
 uint64_t berth_type_size_bytes(const berth_module *module, berth_type_id id);
 // "f32[1,N,56,56]{aBcd8b}", "f32[*]" (rank not known), "(f32[2], i64[])", "?" into `buffer`.

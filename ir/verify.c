@@ -148,7 +148,7 @@ static berth_status check_copy(const checker *c, berth_op_id id) {
     const berth_attr *source = berth_attrs_find(c->module, &op->attrs, "source");
     if (source && source->kind != BERTH_ATTR_DEVICE)
         return problem(c, id, "its attribute source is no device");
-    if (!berth_type_holds_function(c->module, c->graph->values.data[op->inputs[0]].type, c->arena))
+    if (!berth_type_get(c->module, c->graph->values.data[op->inputs[0]].type)->holds_function)
         return BERTH_OK;
     return problem(c, id,
                    "a function, or a tuple that holds one, cannot be copied: it is no data. "

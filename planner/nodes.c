@@ -17,7 +17,7 @@ bool berth_planner__is_function(const berth_planner_state *state, const berth_gr
 bool berth_planner__stays(const berth_planner_state *state, const berth_graph *graph,
                           berth_value_id value) {
     return berth_planner__is_function(state, graph, value) ||
-           berth_type_holds_function(state->module, graph->values.data[value].type, state->arena);
+           berth_type_get(state->module, graph->values.data[value].type)->holds_function;
 }
 
 berth_device_id berth_planner__device_id(const berth_planner_state *state, uint32_t device) {

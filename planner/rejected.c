@@ -27,6 +27,8 @@ typedef struct rejecter {
     uint32_t *into;      // [node_count] scratch: reads of a value by the group at hand
     uint32_t *around;    // [node_count] scratch: the group's nodes and those that they read
     uint32_t around_count;
+    double *bytes;          // [group_count]
+    bool *unable;           // [group_count * device_count] one of its nodes does not run there
     double *delta;          // [group_count * device_count] once known
     const char **sentence;  // [group_count * device_count] NULL = not yet made
 } rejecter;
@@ -124,14 +126,6 @@ static double group_ms(const rejecter *r, uint32_t group, uint32_t device) {
     return total;
 }
 
-static double group_bytes(const rejecter *r, uint32_t group) {
-    const berth_place_problem *problem = r->problem;
-    double total = 0;
-    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
-        total += problem->size_bytes[problem->group_nodes[i]];
-    return total;
-}
-
 // "+0.31 ms", "-12 us".
 static const char *duration(const rejecter *r, double ms) {
     bool small = fabs(ms) < 0.1;
@@ -182,13 +176,6 @@ static const char *unsupported(const rejecter *r, berth_op_id op, uint32_t devic
     return berth_arena_printf(state->arena, "unsupported: %s", why ? why : "not by this device");
 }
 
-static bool whole_group_runs(const rejecter *r, uint32_t group, uint32_t device) {
-    const berth_place_problem *problem = r->problem;
-    for (uint32_t i = problem->group_start[group]; i < problem->group_start[group + 1]; ++i)
-        if (time_of(r, problem->group_nodes[i], device) == INFINITY) return false;
-    return true;
-}
-
 static berth_plan_rejected reject(rejecter *r, const berth_plan_entry *entry, uint32_t node,
                                   uint32_t target_device) {
     uint32_t group = r->problem->group[node];
@@ -205,17 +192,17 @@ static berth_plan_rejected reject(rejecter *r, const berth_plan_entry *entry, ui
         out.reason = "capacity: the memory is too small for values";
         return out;
     }
-    if (!whole_group_runs(r, group, device)) {
+    size_t cell = (size_t)group * r->problem->device_count + device;
+    if (r->unable[cell]) {
         out.reason = r->state->options->target->devices[target_device].host_only
                          ? "unsupported: it only drives other devices"
                          : "unsupported: by what must share the operation's device";
         return out;
     }
-    size_t cell = (size_t)group * r->problem->device_count + device;
     if (!r->sentence[cell]) r->sentence[cell] = weigh(r, group, device, &r->delta[cell]);
     out.delta = r->delta[cell] * r->unit;
     out.reason = r->sentence[cell];
-    double over = r->used_bytes[device] + group_bytes(r, group) - r->capacity[device];
+    double over = r->used_bytes[device] + r->bytes[group] - r->capacity[device];
     if (r->problem->pin[node] != BERTH_PLACE_NONE) {
         out.reason = berth_arena_printf(r->state->arena, "%s; %s", entry->reason, out.reason);
     } else if (over > 0) {
@@ -227,6 +214,23 @@ static berth_plan_rejected reject(rejecter *r, const berth_plan_entry *entry, ui
             r->choice->reserve_bytes[target_device] ? " beside values" : "");
     }
     return out;
+}
+
+// What every operation of a group asks for, once: a group may be the whole module.
+static void fill_groups(rejecter *r) {
+    const berth_place_problem *problem = r->problem;
+    size_t cells = (size_t)problem->group_count * problem->device_count;
+    r->bytes = berth_arena_new_array(r->choice->arena, double, problem->group_count);
+    r->unable = berth_arena_new_array(r->choice->arena, bool, cells);
+    r->delta = berth_arena_new_array(r->choice->arena, double, cells);
+    r->sentence = berth_arena_new_array(r->choice->arena, const char *, cells);
+    for (uint32_t i = 0; i < problem->node_count; ++i) {
+        uint32_t node = problem->group_nodes[i], group = problem->group[node];
+        r->bytes[group] += problem->size_bytes[node];
+        for (uint32_t d = 0; d < problem->device_count; ++d)
+            if (time_of(r, node, d) == INFINITY)
+                r->unable[(size_t)group * problem->device_count + d] = true;
+    }
 }
 
 static void fill_capacities(rejecter *r) {
@@ -268,8 +272,7 @@ void berth_planner__reject(const berth_planner_state *state, const uint32_t *ass
                   .exact = (double)cells * problem->node_count <= work_limit};
     r.assignment = berth_arena_copy(arena, assignment, problem->node_count * sizeof(uint32_t));
     count_readers(&r);
-    r.delta = berth_arena_new_array(arena, double, cells);
-    r.sentence = berth_arena_new_array(arena, const char *, cells);
+    fill_groups(&r);
     fill_capacities(&r);
     relax(&r);
     if (!r.exact)
