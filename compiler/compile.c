@@ -112,7 +112,8 @@ static berth_status run_passes(void *user) {
 
 // Constants are being packed until all is done, also when memory ran out on the way.
 static berth_status run_job(job *j) {
-    j->pipeline = (berth_pipeline){.options = j->options,
+    j->pipeline = (berth_pipeline){.explain = j->whole && j->options->plan_only,
+                                   .options = j->options,
                                    .known = {.inputs = j->options->known_inputs,
                                              .input_count = j->options->known_input_count}};
     berth_status status = berth_arena_try(j->module->arena, run_passes, j);

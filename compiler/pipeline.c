@@ -195,7 +195,7 @@ static berth_status run_plan(berth_module *module, berth_pass_context *context) 
                                        .node_budget = options->node_budget,
                                        .time_budget_ns = options->time_budget_ns,
                                        .reserve_bytes = options->reserve_bytes,
-                                       .explain = options->plan_only,
+                                       .explain = pipeline->explain,
                                        .max_instances = options->max_instances,
                                        .host_bound = true};
     berth_status status = berth_plan_module(module, &plan_options, &pipeline->plan);

@@ -42,6 +42,7 @@ typedef struct berth_given_time {
 } berth_given_time;
 
 typedef struct berth_pipeline {
+    bool explain;  // the plan is what is asked for: its bound, and the devices that were not chosen
     const berth_compile_options *options;
     berth_plan *plan;
     BERTH_VEC(berth_unit) units;

@@ -496,7 +496,7 @@ static berth_status value_choice(berth_planner_state *state, berth_plan *plan) {
     uint32_t *assignment =
         berth_arena_new_array(choice->arena, uint32_t, placement->problem.node_count);
     if (!berth_planner__placement_read(placement, state, assignment)) return BERTH_OK;
-    if (by_rules(state)) BERTH_TRY(bound_rules(state));
+    if (by_rules(state) && state->options->explain) BERTH_TRY(bound_rules(state));
     BERTH_TRY(berth_status_prefix(fill_value(state, assignment, plan), "the finished plan"));
     plan->found_by = choice->found_by;
     plan->reproducible = choice->reproducible;

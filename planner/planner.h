@@ -94,7 +94,8 @@ typedef struct berth_plan_options {
     // Per device of the target: room for values, kept free of constants; UINT64_MAX: only what is
     // held there goes there. NULL = as estimated.
     const uint64_t *reserve_bytes;
-    bool explain;  // fill berth_plan_entry.rejected and .chain
+    // Fill berth_plan_entry.rejected and .chain, and find a bound for what the rules placed, which has 0 without.
+    bool explain;
     // Instances of one function, with the places of parameters and results that calls want, where
     // that saves copies or where there is no plan otherwise: at most 8; 0, 1 = one signature each.
     uint32_t max_instances;

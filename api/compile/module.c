@@ -91,6 +91,7 @@ typedef struct passes_job {
     const berth_pass_settings *settings;
     const char **names;  // NULL-terminated
     const berth_plan *plan;
+    const char **short_names, **full_names;  // per virtual device, once printed
 } passes_job;
 
 static berth_status list_names(void *user) {
@@ -113,14 +114,25 @@ static berth_status list_names(void *user) {
     return BERTH_OK;
 }
 
-static const char *device_name(berth_module *module, berth_device_id id) {
+static const char *short_name(const passes_job *job, berth_device_id id) {
+    berth_module *module = job->info->module;
     if (!id) return NULL;
     berth_virtual_device device = berth_virtual_device_get(module->devices, id);
     device.has_target = false;
-    return berth_virtual_device_name(module->arena, device);
+    if (!job->short_names[id])
+        job->short_names[id] = berth_virtual_device_name(module->arena, device);
+    return job->short_names[id];
 }
 
-static berth_module_place place_of(berth_module *module, const berth_plan_place *place) {
+static const char *device_name(const passes_job *job, berth_device_id id) {
+    if (!id) return NULL;
+    if (!job->full_names[id])
+        job->full_names[id] = berth_virtual_device_print(job->info->module->devices, id);
+    return job->full_names[id];
+}
+
+static berth_module_place place_of(const passes_job *job, const berth_plan_place *place) {
+    berth_module *module = job->info->module;
     static const char *const kinds[] = {"parameter", "operation", "copy", "result"};
     const bool copy = place->kind == BERTH_PLAN_COPY;
     return (berth_module_place){
@@ -129,24 +141,26 @@ static berth_module_place place_of(berth_module *module, const berth_plan_place 
         .index = place->index,
         .operation = place->operation,
         .value = place->value,
-        .device = place->device ? berth_virtual_device_print(module->devices, place->device) : NULL,
-        .device_name = device_name(module, place->device),
-        .from =
-            copy && place->from ? berth_virtual_device_print(module->devices, place->from) : NULL,
-        .from_name = copy ? device_name(module, place->from) : NULL,
+        .device = device_name(job, place->device),
+        .device_name = short_name(job, place->device),
+        .from = copy ? device_name(job, place->from) : NULL,
+        .from_name = copy ? short_name(job, place->from) : NULL,
         .size_bytes = copy ? place->size_bytes : 0,
         .reason = place->reason,
         .location = place->loc ? berth_loc_describe(module, place->loc, module->arena) : NULL};
 }
 
 static berth_status make_places(void *user) {
-    const passes_job *job = user;
+    passes_job *job = user;
     berth_module_info *info = job->info;
+    uint32_t devices = berth_virtual_device_count(info->module->devices);
+    job->short_names = berth_arena_new_array(info->arena, const char *, devices);
+    job->full_names = berth_arena_new_array(info->arena, const char *, devices);
     info->strategy = job->plan->strategy;
     info->place_count = job->plan->place_count;
     info->places = berth_arena_new_array(info->arena, berth_module_place, info->place_count + 1);
     for (uint32_t i = 0; i < info->place_count; ++i)
-        info->places[i] = place_of(info->module, &job->plan->places[i]);
+        info->places[i] = place_of(job, &job->plan->places[i]);
     return BERTH_OK;
 }
 

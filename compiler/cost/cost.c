@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "compiler/codegen/codegen.h"
+#include "compiler/cost/alike.h"
 #include "compiler/cost/kernel_groups.h"
 #include "compiler/cost/table.h"
 #include "compiler/external.h"
@@ -30,6 +31,7 @@ typedef struct cost_model {
     const berth_graph *graph;              // of `answer`; NULL = none yet
     berth_op_id op;
     const char *answer;
+    berth_alike alike;
     const berth_graph *timed;  // of `times`; NULL = none yet
     device_times *times;       // per device
 } cost_model;
@@ -95,20 +97,32 @@ static double time_of_rules(const cost_model *model, const berth_module *module,
     return rules && rules->time_ns ? rules->time_ns(&question) : -1;
 }
 
+// The work of an operation, once for all that are alike; else in `scratch`.
+static berth_work work_of(cost_model *model, const berth_module *module, berth_func_id function,
+                          berth_op_id id, berth_arena *scratch) {
+    berth_alike_facts *facts =
+        berth_alike_find(&model->alike, module, berth_graph_get(module, function), id);
+    if (!facts) return berth_work_of_op(module, function, id, scratch);
+    if (!facts->work) {
+        berth_work work = berth_work_of_op(module, function, id, model->arena);
+        facts->work = berth_arena_copy(model->arena, &work, sizeof(work));
+    }
+    return *facts->work;
+}
+
 // What the table has of the very operation, which rules only estimate; below 0: nothing.
-static double known_ns_of(const cost_model *model, const berth_module *module,
-                          berth_func_id function, berth_op_id id, uint32_t device,
-                          berth_cost_figure *out_figure) {
+static double known_ns_of(cost_model *model, const berth_module *module, berth_func_id function,
+                          berth_op_id id, uint32_t device, berth_cost_figure *out_figure) {
     berth_arena *scratch = berth_arena_create_child(model->arena);
     const berth_target *on = model->target->devices[device].target;
-    berth_work work = berth_work_of_op(module, function, id, scratch);
+    berth_work work = work_of(model, module, function, id, scratch);
     double ns =
         berth_cost_device_known_ns(berth_cost_table_device(table_of(model), on), &work, out_figure);
     berth_arena_destroy(scratch);
     return ns;
 }
 
-static double single_ns(const cost_model *model, const berth_module *module, berth_func_id function,
+static double single_ns(cost_model *model, const berth_module *module, berth_func_id function,
                         berth_op_id id, uint32_t device, berth_cost_figure *out_figure) {
     const berth_graph *graph = berth_graph_get(module, function);
     const berth_op *op = &graph->ops.data[id];
@@ -125,7 +139,7 @@ static double single_ns(const cost_model *model, const berth_module *module, ber
     *out_figure = BERTH_COST_NONE;
     if (op->output_count == 0) return 0;
     berth_arena *scratch = berth_arena_create_child(model->arena);
-    berth_work work = berth_work_of_op(module, function, id, scratch);
+    berth_work work = work_of(model, module, function, id, scratch);
     double ns = berth_cost_work_ns(
         model->target, table_of(model), device, &work,
         (berth_cost_constants){.bytes = constant_bytes(module, graph, op)}, out_figure);
@@ -195,14 +209,14 @@ static double time_ns(void *user, const berth_module *module, berth_func_id func
 
 static double memory_ns(void *user, const berth_module *module, berth_func_id function,
                         berth_op_id id, uint32_t device) {
-    const cost_model *model = user;
+    cost_model *model = user;
     const device_times *times = times_of(user, module, function, device);
     if (times) return id < times->count ? times->memory_ns[id] : 0;
     const berth_graph *graph = berth_graph_get(module, function);
     const berth_op *op = &graph->ops.data[id];
     if (op->output_count == 0 || berth_external_called(module, op) != BERTH_NONE) return 0;
     berth_arena *scratch = berth_arena_create_child(model->arena);
-    berth_work work = berth_work_of_op(module, function, id, scratch);
+    berth_work work = work_of(model, module, function, id, scratch);
     berth_cost_constants constants = {.bytes = constant_bytes(module, graph, op)};
     double ns = berth_cost_memory_ns(model->target, device, &work, constants);
     berth_arena_destroy(scratch);
@@ -350,6 +364,19 @@ static bool uses_dtype(const berth_module *module, const berth_graph *graph, con
     return false;
 }
 
+static const char *lowering_refusal(cost_model *model, const berth_module *module,
+                                    berth_func_id function, berth_op_id id) {
+    const berth_graph *graph = berth_graph_get(module, function);
+    berth_alike_facts *facts = berth_alike_find(&model->alike, module, graph, id);
+    if (facts && facts->lowers) return NULL;
+    if (model->graph != graph || model->op != id)
+        model->answer = berth_lower_check(module, function, id, model->arena);
+    model->graph = graph;
+    model->op = id;
+    if (facts) facts->lowers = !model->answer;
+    return model->answer;
+}
+
 static const char *unsupported(void *user, const berth_module *module, berth_func_id function,
                                berth_op_id id, uint32_t device, berth_arena *arena) {
     cost_model *model = user;
@@ -384,11 +411,7 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
                                   "it binds %u buffers, and kernels of the device take %u "
                                   "(max_bindings)",
                                   berth_bindings_of(module, graph, id, arena), most);
-    if (model->graph != graph || model->op != id)
-        model->answer = berth_lower_check(module, function, id, model->arena);
-    model->graph = graph;
-    model->op = id;
-    return model->answer;
+    return lowering_refusal(model, module, function, id);
 }
 
 static bool only_after(void *user, const berth_module *module, berth_func_id function,
@@ -421,6 +444,7 @@ berth_cost_model berth_cost_model_create(berth_arena *arena, const berth_multi_t
     model->target = target;
     model->options = options;
     model->arena = arena;
+    model->alike.arena = arena;
     return (berth_cost_model){.unsupported = unsupported,
                               .time_ns = time_ns,
                               .user = model,

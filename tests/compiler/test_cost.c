@@ -1,6 +1,7 @@
 // What the analytic cost model says a device lacks.
 #include <criterion/criterion.h>
 
+#include "compiler/cost/alike.h"
 #include "compiler/cost/cost.h"
 #include "compiler/cost/work.h"
 #include "ir/graph/graph.h"
@@ -212,5 +213,67 @@ Test(cost, plain_c_has_no_vectors_of_its_own) {
               ns[PLAIN], ns[VECTORS], ns[SINGLE]);
     cr_expect_float_eq(ns[PLAIN_OF_FOUR], ns[PLAIN], 1e-3);
     cr_expect_float_eq(ns[PLAIN_SINGLE], ns[SINGLE], 1e-3);
+    berth_arena_destroy(arena);
+}
+
+static berth_value_id add_typed(berth_module *module, berth_func_id function, berth_op_kind kind,
+                                const berth_value_id *inputs, uint32_t count, berth_type_id type) {
+    berth_value_id value = berth_graph_op1(module, function, kind, inputs, count, 0);
+    berth_graph_get(module, function)->values.data[value].type = type;
+    return value;
+}
+
+// What is found once is true of all operations that are alike, and of no others: kind, attributes, element type, shape,
+// and which operands are one value. An operation that reads a constant is like none.
+Test(cost, operations_that_are_alike) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    berth_module *m = berth_module_create(arena, "test");
+    berth_func_id f = berth_graph_create(m, "main", 0);
+    berth_type_id four = berth_type_tensor(m, BERTH_DTYPE_F32, 1, (int64_t[]){4}),
+                  five = berth_type_tensor(m, BERTH_DTYPE_F32, 1, (int64_t[]){5});
+    berth_value_id a = berth_graph_add_param(m, f, "a", four),
+                   b = berth_graph_add_param(m, f, "b", four),
+                   c = berth_graph_add_param(m, f, "c", five);
+    berth_value_id k = add_typed(m, f, BERTH_OP_CONSTANT, NULL, 0, four);
+    berth_value_id ab[] = {a, b}, ba[] = {b, a}, aa[] = {a, a}, cc[] = {c, c}, ak[] = {a, k};
+    const struct {
+        berth_op_kind kind;
+        const berth_value_id *inputs;
+        berth_type_id type;
+        const char *attr;
+        int64_t value;
+        int like;  // an earlier one; -1: no other
+    } cases[] = {{BERTH_OP_ADD, ab, four, NULL, 0, -1},    {BERTH_OP_ADD, ba, four, NULL, 0, 0},
+                 {BERTH_OP_MUL, ab, four, NULL, 0, -1},    {BERTH_OP_ADD, aa, four, NULL, 0, -1},
+                 {BERTH_OP_ADD, cc, five, NULL, 0, -1},    {BERTH_OP_ADD, ab, five, NULL, 0, -1},
+                 {BERTH_OP_ADD, ab, four, "n", 64, -1},    {BERTH_OP_ADD, ba, four, "n", 64, 6},
+                 {BERTH_OP_ADD, ab, four, "n", 1, -1},     {BERTH_OP_ADD, ab, four, "n", -1, -1},
+                 {BERTH_OP_ADD, ab, four, "other", 64, -1}};
+    enum { count = sizeof(cases) / sizeof(cases[0]) };
+    berth_alike alike = {.arena = arena};
+    berth_op_id ops[count];
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_value_id value = add_typed(m, f, cases[i].kind, cases[i].inputs, 2, cases[i].type);
+        ops[i] = berth_graph_get(m, f)->values.data[value].op;
+        if (cases[i].attr)
+            berth_attrs_set_int(m, &berth_graph_get(m, f)->ops.data[ops[i]].attrs, cases[i].attr,
+                                cases[i].value);
+    }
+    const berth_graph *graph = berth_graph_get(m, f);
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+        berth_alike_facts *facts = berth_alike_find(&alike, m, graph, ops[i]);
+        cr_assert_not_null(facts);
+        if (cases[i].like < 0) ++known;
+        uint32_t first = (uint32_t)(cases[i].like < 0 ? (int)i : cases[i].like);
+        cr_expect_eq(facts, berth_alike_find(&alike, m, graph, ops[first]), "operation %u", i);
+        facts = berth_alike_find(&alike, m, graph, ops[i]);
+        cr_expect_eq(facts->lowers, cases[i].like >= 0, "operation %u", i);
+        facts->lowers = true;
+    }
+    cr_expect_eq(known, 9);
+    berth_value_id of_constant = add_typed(m, f, BERTH_OP_ADD, ak, 2, four);
+    cr_expect_null(berth_alike_find(&alike, m, graph, graph->values.data[of_constant].op));
     berth_arena_destroy(arena);
 }
