@@ -266,6 +266,22 @@ const char *berth_loc_names(const berth_module *module, berth_loc_id id, bool op
     return berth_strbuf_text(&text);
 }
 
+const char *berth_loc_label(const berth_module *module, berth_loc_id id, berth_arena *arena) {
+    const berth_loc *loc = berth_loc_get(module, id);
+    uint32_t count = loc->part_count ? loc->part_count : 1;
+    if (count == 1 && loc->node) return berth_module_str(module, loc->node);
+    berth_strbuf text = berth_strbuf_make(arena);
+    for (uint32_t i = 0; i < count; ++i) {
+        const berth_loc *part = loc->part_count ? berth_loc_get(module, loc->parts[i]) : loc;
+        if (i) berth_strbuf_add(&text, "+");
+        if (part->node)
+            berth_strbuf_add(&text, berth_module_str(module, part->node));
+        else if (part->line)
+            berth_strbuf_addf(&text, "%u:%u", part->line, part->column);
+    }
+    return berth_strbuf_text(&text);
+}
+
 const char *berth_loc_describe(const berth_module *module, berth_loc_id id, berth_arena *arena) {
     const berth_loc *loc = berth_loc_get(module, id);
     if (loc->part_count) {

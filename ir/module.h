@@ -222,6 +222,8 @@ const berth_loc *berth_loc_get(const berth_module *module, berth_loc_id id);
 // As long as the module, or in the arena.
 const char *berth_loc_names(const berth_module *module, berth_loc_id id, bool operators,
                             berth_arena *arena);
+// The same for people, where operations of text have no names: "conv1+12:3", the line and the column.
+const char *berth_loc_label(const berth_module *module, berth_loc_id id, berth_arena *arena);
 // `node "conv1" (Conv) in model.onnx`, `model.txt:3:7`, ... for messages.
 const char *berth_loc_describe(const berth_module *module, berth_loc_id id, berth_arena *arena);
 

@@ -1,5 +1,6 @@
 // Stage pins: pins of the configuration and the command line, as constraints. A pin says where an
 // operation runs, not where its neighbours do: its edges to them are left out when `place` takes in the soft ones.
+#include <stdio.h>
 #include <string.h>
 
 #include "planner/stages.h"
@@ -9,7 +10,15 @@ static bool text_matches(const char *match, const char *node, const char *op_typ
     return berth_glob_match(match, node);
 }
 
+// Operations of text have no names: plans show where they are, which is in a pin to the letter.
+static bool is_place(const berth_loc *loc, const char *match) {
+    char place[32];
+    snprintf(place, sizeof(place), "%u:%u", loc->line, loc->column);
+    return loc->line && strcmp(match, place) == 0;
+}
+
 static bool part_matches(const berth_module *module, const berth_loc *loc, const char *match) {
+    if (!loc->node && is_place(loc, match)) return true;
     const char *node = berth_module_str(module, loc->node);
     const char *op_type = berth_module_str(module, loc->op_type);
     bool named = strncmp(match, "op:", 3) == 0 ? loc->op_type != 0 : loc->node != 0;
@@ -24,7 +33,7 @@ static bool loc_matches(const berth_module *module, berth_arena *arena, berth_lo
     if (!loc->part_count) return part_matches(module, loc, match);
     for (uint32_t i = 0; i < loc->part_count; ++i)
         if (part_matches(module, berth_loc_get(module, loc->parts[i]), match)) return true;
-    return strchr(match, '+') && text_matches(match, berth_loc_names(module, id, false, arena),
+    return strchr(match, '+') && text_matches(match, berth_loc_label(module, id, arena),
                                               berth_loc_names(module, id, true, arena));
 }
 

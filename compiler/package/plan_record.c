@@ -17,6 +17,14 @@ static void set_strings(berth_module *module, berth_func_id main, const char *na
                     (berth_attr){.kind = BERTH_ATTR_STRINGS, .count = count, .strings = strings});
 }
 
+// As the model names it; of text, as we do.
+static const char *operator_of(const berth_module *module, berth_func_id main,
+                               const berth_plan_entry *entry) {
+    const char *names = berth_loc_names(module, entry->loc, true, module->arena);
+    berth_op_kind kind = berth_graph_get(module, main)->ops.data[entry->op].kind;
+    return strspn(names, "+") == strlen(names) ? berth_op_facts_get(kind)->name : names;
+}
+
 void berth_pipeline__record_plan(berth_module *module, berth_func_id main, const berth_plan *plan) {
     berth_arena *arena = module->arena;
     uint32_t count = plan->entry_count;
@@ -27,8 +35,8 @@ void berth_pipeline__record_plan(berth_module *module, berth_func_id main, const
     int64_t *host = berth_arena_new_array(arena, int64_t, count);
     for (uint32_t i = 0; i < count; ++i) {
         const berth_plan_entry *entry = &plan->entries[i];
-        nodes[i] = berth_module_intern(module, berth_loc_names(module, entry->loc, false, arena));
-        ops[i] = berth_module_intern(module, berth_loc_names(module, entry->loc, true, arena));
+        nodes[i] = berth_module_intern(module, berth_loc_label(module, entry->loc, arena));
+        ops[i] = berth_module_intern(module, operator_of(module, main, entry));
         reasons[i] = berth_module_intern(module, entry->reason);
         devices[i] = entry->device;
         host[i] = entry->host_operation;

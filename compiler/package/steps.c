@@ -215,9 +215,10 @@ static berth_status add_call(berth_packager *p, berth_op_id id) {
         for (uint32_t i = 0; i < kernel->buffer_count; ++i)
             bindings[i] = buffer_tensor(p, unit, device, kernel->buffers[i], tensors);
         add_in_place(p, unit, k, tensors);
-        const char *name = berth_loc_names(p->module, op.loc, false, p->arena);
+        const char *name = berth_loc_label(p->module, op.loc, p->arena);
         const char *kind = berth_external_operators(p->module, &op, p->arena);
-        if (unit->external && !*name) name = unit->external->label;
+        if (unit->external && !*berth_loc_names(p->module, op.loc, false, p->arena))
+            name = unit->external->label;
         if (unit->external && !*kind) kind = "external";
         add_step(p,
                  (berth_program_step){.kind = BERTH_STEP_DISPATCH,

@@ -122,7 +122,7 @@ static berth_vm_piece describe(vm_emitter *e, const gathered *g) {
     for (uint32_t i = 0; i < e->open.count && i < shown; ++i) {
         const berth_op *op = &e->graph->ops.data[e->open.data[i]];
         berth_strbuf_addf(&names, "%s%s", i ? "+" : "",
-                          berth_loc_names(e->module, op->loc, false, e->arena));
+                          berth_loc_label(e->module, op->loc, e->arena));
         berth_strbuf_addf(&ops, "%s%s", i ? "+" : "", berth_op_facts_get(op->kind)->name);
     }
     if (e->open.count > shown) {

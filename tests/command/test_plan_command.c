@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support.h"
 
@@ -356,4 +357,29 @@ Test(plan_command, memory_is_drawn) {
     berth_run_fails("memory plot " DIGITS " --dim batch=1 --no-such", 2, "no-such");
     berth_run_fails("memory plot tests/fuzz/corpus/onnx_edit/old.onnx", 1,
                     "no memory plan to draw");
+}
+
+// Operations of text have no names: reports say where they are, and a pin takes that.
+Test(plan_command, operations_of_text) {
+    char path[64], command[160];
+    snprintf(path, sizeof(path), "/tmp/berth-plan-text-%d.txt", (int)getpid());
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs("module \"short\"\ngraph @main(%x: f32[16,64], %w: f32[64,64]) {\n  %y = matmul(%x, %w)\n"
+          "  %z = softmax(%y) {axis = 1}\n  return %z\n}\n",
+          file);
+    fclose(file);
+    snprintf(command, sizeof(command), "plan %s --target opencl,cpu --pin 4:3=cpu:0 --format=json",
+             path);
+    json_t *plan = berth_run_json(command);
+    remove(path);
+    const json_t *operations = json_object_get(plan, "operations");
+    cr_assert_eq(json_array_size(operations), 2);
+    static const char *const expected[][3] = {{"3:3", "matmul"}, {"4:3", "softmax"}};
+    for (size_t i = 0; i < 2; ++i) {
+        const json_t *operation = json_array_get(operations, i);
+        cr_expect_str_eq(json_string_value(json_object_get(operation, "node")), expected[i][0]);
+        cr_expect_str_eq(json_string_value(json_object_get(operation, "op")), expected[i][1]);
+    }
+    json_decref(plan);
 }

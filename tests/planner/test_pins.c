@@ -59,6 +59,11 @@ static const pinned modules[] = {
      FUSED,
      NULL,
      "pin c*n=c: pattern \"c*n\" matches no operation"},
+    {"by the line and the column that plans print of text",
+     {"3:2=c"},
+     "graph @main(%a" T ") {\n %b = neg(%a)\n %c = relu(%b)\n %d = exp(%c)\n return %d }",
+     "@main a:G b:G b>C c:C c>G d:G R:G\n",
+     NULL},
     {"what is no operation any more",
      {"gone=c"},
      "graph @main(%a" T ") { %k = constant() {value = f32[4] (1, 2, 3, 4)} #5 %b = add(%a, %k) "
