@@ -79,9 +79,11 @@ static void add_buffers(const berth_plan_info *info, const berth_plan_entry *ent
 
 static const char *operation_name(const berth_plan_info *info, const berth_program_placement *p,
                                   berth_loc_id loc) {
-    if (*p->node) return berth_arena_printf(info->arena, "%s (%s)", p->node, p->op);
-    return loc ? berth_loc_describe(berth_model_module(info->model), loc, info->arena)
-               : "an operation";
+    const berth_module *module = berth_model_module(info->model);
+    // Of text, with its file: what a pin takes says less.
+    if (loc && !*berth_loc_names(module, loc, false, info->arena))
+        return berth_loc_describe(module, loc, info->arena);
+    return *p->node ? berth_arena_printf(info->arena, "%s (%s)", p->node, p->op) : "an operation";
 }
 
 static void make_operations(berth_plan_info *info) {
