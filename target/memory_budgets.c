@@ -44,10 +44,14 @@ typedef struct board_memory {
     const char *name;
     bool holds_constants;
     double speed;  // of the RAM's
+    const char *scope;
 } board_memory;
 
-static const board_memory board_memories[] = {
-    {"flash", true, 1}, {"dtcm", false, 4}, {"ccm", false, 4}, {"external", false, 0.25}};
+static const board_memory board_memories[] = {{"flash", true, 1, "global"},
+                                              {"dtcm", false, 4, "global"},
+                                              {"ccm", false, 4, "global"},
+                                              {"external", false, 0.25, "global"},
+                                              {"store", false, 1.0 / 16, BERTH_TARGET_SCOPE_STORE}};
 
 _Static_assert(sizeof(board_memories) / sizeof(board_memories[0]) == BERTH_TARGET__BOARD_MEMORIES,
                "a name for each");
@@ -74,6 +78,7 @@ void berth_target__imply_board(berth_target__memory_builder *b) {
         memory->bandwidth_bytes_per_s *= wanted->speed;
         memory->latency_ns = (uint64_t)((double)memory->latency_ns / wanted->speed);
         memory->holds_constants = wanted->holds_constants;
+        memory->scope = wanted->scope;
         memory->implied = false;
     }
 }

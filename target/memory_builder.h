@@ -4,7 +4,7 @@
 
 #include "target/internal.h"
 
-enum { BERTH_TARGET__BOARD_MEMORIES = 4 };  // that berth_target__imply_board knows
+enum { BERTH_TARGET__BOARD_MEMORIES = 5 };  // that berth_target__imply_board knows
 
 typedef struct berth_target__memory_builder {
     berth_target__parse *parse;

@@ -175,9 +175,12 @@ typedef struct berth_target_device {
     bool host_only;  // drives others (shapes, control, copies) but is no place for operations
 } berth_target_device;
 
+// Of storage that no kernel addresses, and an application reads (docs/bare.md).
+#define BERTH_TARGET_SCOPE_STORE "store"
+
 typedef struct berth_target_memory {
     const char *name;
-    const char *scope;  // "global", "vta.inp", ...
+    const char *scope;  // "global", "vta.inp", BERTH_TARGET_SCOPE_STORE, ...
     uint64_t capacity_bytes;
     uint64_t budget_bytes;  // limit for planned memory; equals capacity_bytes where none was set
     double bandwidth_bytes_per_s;

@@ -78,9 +78,11 @@ static berth_status find_constants(berth_bare_printer *p) {
         bool used = bound[program->constants[i].tensor];
         for (uint32_t t = 0; t < program->tensor_count && !used; ++t)
             used = bound[t] && berth_program_tensors_overlap(whole, &program->tensors[t]);
+        used = used && program->pools[whole->pool].usage != BERTH_POOL_STORE;
         p->used_constants[i] = used;
         if (used) p->constant_bytes += whole->size_bytes;
     }
+    p->store_bytes = berth_bare__store_bytes(program);
     if (p->constant_bytes <= BERTH_BARE_MAX_CONSTANT_BYTES) return BERTH_OK;
     char bytes[32];
     berth_format_bytes(p->constant_bytes, bytes);
@@ -156,7 +158,12 @@ static berth_status print_body(void *user) {
     add_file(p, &files[BERTH_BARE_EXAMPLE], "main.c", berth_bare__example(p));
     add_file(p, &files[BERTH_BARE_MAKEFILE], "Makefile", berth_bare__makefile(p));
     add_file(p, &files[BERTH_BARE_CMAKE], "CMakeLists.txt", berth_bare__cmake(p));
-    uint32_t count = BERTH_BARE_LIBRARY;
+    uint32_t count = BERTH_BARE_MORE;
+    if (p->store_bytes && call->options->toolchain)
+        return berth_status_make(
+            BERTH_UNSUPPORTED, "a shared library has all constants inside: no memory of the scope "
+                               "\"" BERTH_TARGET_SCOPE_STORE "\" is read for it");
+    if (p->store_bytes) files[count++] = berth_bare__store(p);
     if (call->options->toolchain)
         BERTH_TRY(berth_bare__library(p, files, call->options->toolchain, &files[count++]));
     call->files = files;

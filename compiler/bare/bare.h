@@ -1,7 +1,8 @@
 // A program as C99 sources, for machines without an operating system or without Berth: executor
 // "aot". One function runs the model on one thread; it allocates nothing, its intermediate values lie
 // in one static array where the memory planner put them, its constants are const arrays, and its
-// inputs and outputs are the caller's. docs/bare.md shows all of it.
+// inputs and outputs are the caller's. Constants that lie in a store (a memory of that scope) are read by a function of
+// the application. docs/bare.md shows all of it.
 //
 //   berth_bare_options options = {.name = "mnist"};
 //   BERTH_TRY(berth_bare_write(program, &options, "mnist_c"));   // mnist_c/mnist.h, mnist.c, ...
@@ -24,7 +25,7 @@ typedef struct berth_bare_options {
 
 typedef struct berth_bare_file {
     const char *name;  // "mnist.h"
-    const char *text;  // of the library: its bytes
+    const char *text;  // of the library and the store: their bytes
     size_t size_bytes;
 } berth_bare_file;
 

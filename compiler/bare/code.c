@@ -119,6 +119,7 @@ static void add_sizes(const berth_bare_printer *p, berth_strbuf *out) {
                           "/* Private to one operation at a time. */\n"
                           "#define %s_SCRATCH_BYTES %u\n",
                           p->upper, p->scratch_bytes);
+    berth_bare__add_store(p, out);
     add_shares(p, out);
     uint64_t total = 0;
     for (uint32_t i = 0; i < p->memory_count; ++i) total += p->memories[i].array_bytes;
@@ -157,10 +158,11 @@ const char *berth_bare__header(const berth_bare_printer *p) {
     add_members(p, true, &out);
     berth_strbuf_addf(&out,
                       "/* Computes all outputs. Returns 0, or 1 when a pointer is missing (then "
-                      "nothing is done). */\n"
+                      "nothing is done)%s. */\n"
                       "int %s_run(const %s_inputs *inputs, %s_outputs *outputs);\n\n"
                       "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
-                      p->name, p->name, p->name);
+                      p->store_bytes ? ", 2 when the store could not be read" : "", p->name,
+                      p->name, p->name);
     return berth_strbuf_text(&out);
 }
 
@@ -232,7 +234,7 @@ static const char *place(const berth_bare_printer *p, uint32_t index, bool writt
                                   (unsigned long long)tensor->offset_bytes);
     case BERTH_POOL_IO: return io_place(p, index, written);
     case BERTH_POOL_CONSTANT: return written ? NULL : constant_place(p, index);
-    case BERTH_POOL_STORE: return NULL;  // programs for the executor aot have none
+    case BERTH_POOL_STORE: return NULL;  // copies read from it
     }
     return NULL;
 }
@@ -304,9 +306,15 @@ static berth_status add_dispatch(const berth_bare_printer *p, const berth_progra
 static berth_status add_copy(const berth_bare_printer *p, const berth_program_step *step,
                              berth_strbuf *out) {
     unsigned long long size = p->program->tensors[step->bindings[1]].size_bytes;
+    const berth_program_tensor *source = &p->program->tensors[step->bindings[0]];
     if (size == 0) return BERTH_OK;
     const char *from = place(p, step->bindings[0], false);
     const char *to = place(p, step->bindings[1], true);
+    if (to && p->program->pools[source->pool].usage == BERTH_POOL_STORE) {
+        berth_strbuf_addf(out, "    if (%s_read_store(%s, %lluu, %lluu)) return 2;\n", p->name, to,
+                          (unsigned long long)source->offset_bytes, size);
+        return BERTH_OK;
+    }
     if (!from || !to)
         return berth_status_make(BERTH_INTERNAL, "the copy \"%s\" has no ends", step->name);
     berth_strbuf_addf(out, "    memcpy(%s, %s, %llu);\n", to, from, size);

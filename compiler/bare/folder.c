@@ -22,6 +22,7 @@ static bool ends_with(const char *name, const char *end) {
 static bool is_ours(const char *name) {
     return strcmp(name, "main.c") == 0 || strcmp(name, "Makefile") == 0 ||
            strcmp(name, "CMakeLists.txt") == 0 || ends_with(name, ".c") || ends_with(name, ".h") ||
+           ends_with(name, "_store.bin") ||
            (strncmp(name, "lib", 3) == 0 && ends_with(name, ".so"));
 }
 

@@ -29,9 +29,10 @@ typedef struct berth_bare_printer {
     uint32_t memory_count;
     uint32_t *memory_of;      // by pool, into memories
     uint32_t scratch_memory;  // into memories
-    bool *used_constants;     // by constant: a step reads it
+    bool *used_constants;     // by constant: a step reads it from an array
     uint32_t scratch_bytes;   // largest scratch of a kernel
     uint64_t constant_bytes;
+    uint64_t store_bytes;  // of the constants that the application reads; 0 = none
 } berth_bare_printer;
 
 // The files in their order.
@@ -43,8 +44,8 @@ enum {
     BERTH_BARE_EXAMPLE,
     BERTH_BARE_MAKEFILE,
     BERTH_BARE_CMAKE,
-    BERTH_BARE_LIBRARY,
-    BERTH_BARE_MAX_FILES
+    BERTH_BARE_MORE,  // the store or the library, where there is one
+    BERTH_BARE_MAX_FILES = BERTH_BARE_MORE + 1
 };
 
 // library.c: libNAME.so of the sources. Errors: those of berth_toolchain_compile.
@@ -70,6 +71,11 @@ BERTH_MUST_USE berth_status berth_bare__code(const berth_bare_printer *p, const 
 // weights.c: NAME_weights.h and NAME_weights.c
 const char *berth_bare__weights_header(const berth_bare_printer *p);
 const char *berth_bare__weights(const berth_bare_printer *p);
+
+// store.c: NAME_store.bin, and what the header says of it.
+uint64_t berth_bare__store_bytes(const berth_program *program);
+berth_bare_file berth_bare__store(const berth_bare_printer *p);
+void berth_bare__add_store(const berth_bare_printer *p, berth_strbuf *out);
 
 // project.c: main.c, Makefile, CMakeLists.txt
 const char *berth_bare__example(const berth_bare_printer *p);

@@ -35,6 +35,21 @@ static void add_pointers(const berth_bare_printer *p, bool outputs, berth_strbuf
     berth_strbuf_add(out, count ? "};\n" : "0};\n");
 }
 
+// A file stands for the storage of a board.
+static void add_store(const berth_bare_printer *p, berth_strbuf *out) {
+    if (!p->store_bytes) return;
+    berth_strbuf_addf(
+        out,
+        "/* On a board: a read of its storage, to where %s_store.bin was written. */\n"
+        "int %s_read_store(void *to, uint32_t offset, uint32_t bytes) {\n"
+        "    static FILE *store;\n"
+        "    if (!store) store = fopen(\"%s_store.bin\", \"rb\");\n"
+        "    return !store || fseek(store, (long)offset, SEEK_SET) || fread(to, 1, bytes, store) "
+        "!= bytes;\n"
+        "}\n\n",
+        p->name, p->name, p->name);
+}
+
 const char *berth_bare__example(const berth_bare_printer *p) {
     berth_strbuf out = berth_strbuf_make(p->arena);
     berth_strbuf_addf(&out,
@@ -44,7 +59,9 @@ const char *berth_bare__example(const berth_bare_printer *p) {
                       p->name);
     add_arrays(p, false, &out);
     add_arrays(p, true, &out);
-    berth_strbuf_add(&out, "\nint main(void) {\n");
+    berth_strbuf_add(&out, "\n");
+    add_store(p, &out);
+    berth_strbuf_add(&out, "int main(void) {\n");
     add_pointers(p, false, &out);
     add_pointers(p, true, &out);
     add_transfers(p, false, &out);
@@ -71,6 +88,10 @@ const char *berth_bare__makefile(const berth_bare_printer *p) {
 }
 
 const char *berth_bare__cmake(const berth_bare_printer *p) {
+    const char *store = "";
+    if (p->store_bytes)
+        store = berth_arena_printf(
+            p->arena, "  configure_file(%s_store.bin %s_store.bin COPYONLY)\n", p->name, p->name);
     return berth_arena_printf(
         p->arena,
         "cmake_minimum_required(VERSION 3.10)\n"
@@ -83,7 +104,8 @@ const char *berth_bare__cmake(const berth_bare_printer *p) {
         "if(%s_EXAMPLE)\n"
         "  add_executable(%s_example main.c)\n"
         "  target_link_libraries(%s_example PRIVATE %s)\n"
+        "%s"
         "endif()\n",
         p->name, p->name, p->name, p->name, p->name, p->name, p->name, p->upper, p->upper, p->name,
-        p->name, p->name);
+        p->name, p->name, store);
 }

@@ -179,7 +179,7 @@ static bool relieve(berth_streamer *s, uint64_t budget, berth_value_moves *moves
     return false;
 }
 
-static void add_report(berth_packager *p, const berth_memory_streamed *streamed) {
+void berth_packager__add_streamed(berth_packager *p, const berth_memory_streamed *streamed) {
     uint32_t count = p->report->streamed_count;
     berth_memory_streamed *all = berth_arena_new_array(p->arena, berth_memory_streamed, count + 1);
     if (count) memcpy(all, p->report->streamed, count * sizeof(*all));
@@ -256,7 +256,7 @@ static void report_recomputed(berth_packager *p, uint32_t memory, uint32_t devic
                                           .recompute_ns = again_ns,
                                           .whole_ns = planned_ns,
                                           .run_ns = planned_ns + again_ns};
-    add_report(p, &report);
+    berth_packager__add_streamed(p, &report);
 }
 
 berth_status berth_packager__recompute_to_fit(berth_packager *p) {
@@ -343,7 +343,7 @@ static berth_status fit_place(berth_packager *p, uint32_t place, uint64_t budget
         BERTH_TRY(status);
     }
     berth_packager__restore_state(p, &best.state);
-    add_report(p, &best.report);
+    berth_packager__add_streamed(p, &best.report);
     return BERTH_OK;
 }
 

@@ -21,6 +21,13 @@ BERTH_MUST_USE berth_status berth_packager__fit_budgets(berth_packager *packager
 // again there. Errors: as above.
 BERTH_MUST_USE berth_status berth_packager__recompute_to_fit(berth_packager *packager);
 
+// Plain C for a board with a store: constants that its flash has no room for are read from there. Before memory is
+// planned. Errors: OUT_OF_MEMORY the store is too small.
+BERTH_MUST_USE berth_status berth_packager__store_constants(berth_packager *packager);
+
+// Adds to the packager's report.
+void berth_packager__add_streamed(berth_packager *packager, const berth_memory_streamed *streamed);
+
 // What the means change, so that another plan can be tried.
 typedef struct berth_kept_state {
     berth_storage *storages;
@@ -65,6 +72,8 @@ uint64_t berth_streamer__aligned(const berth_streamer *streamer, uint64_t bytes)
 double berth_streamer__load_ns(const berth_streamer *streamer, uint64_t bytes);
 // What is there beside values and constants that can be streamed.
 uint64_t berth_streamer__fixed_bytes(const berth_streamer *streamer);
+// Reads what the problem says is not resident right before each of its uses.
+void berth_streamer__read_others(berth_streamer *streamer, berth_memory_streamed *out_report);
 // The fastest plan that fits; where none does, the one that needs the least, and *out_bytes is above
 // the budget.
 BERTH_MUST_USE berth_status berth_streamer__place(berth_streamer *streamer, uint64_t budget,

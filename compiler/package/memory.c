@@ -267,7 +267,9 @@ static const char *describe_constants(const berth_packager *p, uint32_t memory) 
     for (uint32_t i = 0; i < p->constants.count; ++i) {
         uint32_t tensor = p->constants.data[i].tensor;
         const berth_storage *storage = &p->storages.data[p->storage_of.data[tensor]];
-        if (berth_packager__memory(p, storage->place, BERTH_POOL_CONSTANT) != memory) continue;
+        if (storage->usage != BERTH_POOL_CONSTANT ||
+            berth_packager__memory(p, storage->place, BERTH_POOL_CONSTANT) != memory)
+            continue;
         uint64_t size_bytes = p->tensors.data[tensor].size_bytes;
         uint32_t at = count < most ? count++ : (uint32_t)most;
         for (; at > 0 && p->tensors.data[largest[at - 1]].size_bytes < size_bytes; --at)

@@ -113,6 +113,7 @@ berth_status berth_pipeline__package(berth_module *module, berth_func_id main,
     berth_packager__find_keepers(p);
     BERTH_TRY(berth_packager__make_steps(p, program));
     BERTH_TRY(berth_packager__share_memory(p));
+    BERTH_TRY(berth_packager__store_constants(p));
     BERTH_TRY(plan_memory(p));
     BERTH_TRY(keep_used(p, program));
     BERTH_TRY(berth_packager__order_queues(p));

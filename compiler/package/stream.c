@@ -76,6 +76,7 @@ static void bind_stay(berth_streamer *s, const berth_stream_load *load, const st
 
 static void add_load_step(berth_streamer *s, const stay *made, const char *name) {
     berth_packager *p = s->p;
+    bool apart = p->target->executor != BERTH_EXECUTOR_AOT;
     uint32_t *bindings = berth_arena_new_array(p->arena, uint32_t, 2);
     bindings[0] = made->constant;
     bindings[1] = made->copy;
@@ -88,7 +89,7 @@ static void add_load_step(berth_streamer *s, const stay *made, const char *name)
                                          .op = "copy"}));
     berth_vec_push(
         p->arena, &p->facts,
-        ((berth_step_facts){.written = writes_second, .unit = BERTH_NO_INDEX, .apart = true}));
+        ((berth_step_facts){.written = writes_second, .unit = BERTH_NO_INDEX, .apart = apart}));
 }
 
 static berth_memory_streamed *count_streamed(const berth_streamer *s) {
@@ -205,6 +206,13 @@ static berth_status try_plan(berth_streamer *s, double ns, berth_memory_streamed
     (*out_report)->run_ns = ns;
     insert_loads(s, *out_report);
     return berth_packager__measure_place(s->p, s->place, out_bytes);
+}
+
+void berth_streamer__read_others(berth_streamer *s, berth_memory_streamed *out_report) {
+    for (uint32_t k = 0; k < s->loads.count; ++k) s->loads.data[k].start = s->loads.data[k].first;
+    berth_memory_streamed *report = count_streamed(s);
+    insert_loads(s, report);
+    *out_report = *report;
 }
 
 // Gaps between values take some of the room; then a plan with so much less is tried.

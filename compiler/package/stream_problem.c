@@ -24,6 +24,11 @@ uint64_t berth_streamer__aligned(const berth_streamer *s, uint64_t bytes) {
 
 double berth_streamer__load_ns(const berth_streamer *s, uint64_t bytes) {
     const berth_multi_target *target = s->p->target;
+    if (target->executor == BERTH_EXECUTOR_AOT)  // from a store, which the application reads
+        for (uint32_t m = 0; m < target->memory_count; ++m)
+            if (strcmp(target->memories[m].scope, BERTH_TARGET_SCOPE_STORE) == 0)
+                return (double)target->memories[m].latency_ns +
+                       (double)bytes / target->memories[m].bandwidth_bytes_per_s * 1e9;
     uint32_t host = target->devices[target->host].own_memory;
     berth_target_route route;
     if (host != s->memory &&

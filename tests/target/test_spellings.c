@@ -480,7 +480,7 @@ Test(target_spellings, a_board_has_sram_and_flash) {
     cr_expect_str_eq(t->memories[0].name, "host");
     options.budgets = "crm=64KiB";
     cr_expect(has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory",
-                             "there are sram, flash, dtcm, ccm, external, host, cpu:0"));
+                             "there are sram, flash, dtcm, ccm, external, store, host, cpu:0"));
     options.budgets = "flash=0";
     cr_expect(
         has_diagnostic(diagnose("cpu -arch=cortex-m4", &options), "memory: flash", "out of range"));
