@@ -129,5 +129,9 @@ berth_value_id onnx_ml_class_names(onnx_compose *c, const char *ints, const char
                                    int64_t *out_count);
 // post_transform of ai.onnx.ml (ops_ml.c): NONE, LOGISTIC or SOFTMAX, over the last dimension.
 berth_value_id onnx_ml_transformed(onnx_compose *c, berth_value_id scores, const char *how);
+// The same of a regressor with `count` results: of a single one, PROBIT alone changes it (as in ONNX Runtime).
+berth_value_id onnx_ml_regressed(onnx_compose *c, berth_value_id y, int64_t count, const char *how);
+// Both scores of two classes from the one (rows, 1) of the second: 1 - y and y, or -y and y.
+berth_value_id onnx_ml_both_scores(onnx_compose *c, berth_value_id y, bool shares, const char *how);
 
 #endif  // BERTH_COMPILER_ONNX_COMPOSE_H_

@@ -90,8 +90,28 @@ berth_status onnx_build_ml_array_feature_extractor(onnx_call *call) {
     return c.status;
 }
 
+// Of a part (rows, columns) `wanted` columns: the first ones, or with zeros after them.
+static berth_value_id as_wide(onnx_compose *c, berth_value_id part, int64_t wanted) {
+    const int64_t has = onnx_compose_extent(c, part, 1);
+    if (c->status || has == wanted) return part;
+    if (wanted < 0 || wanted > INT32_MAX) {
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "inputdimensions has %lld", (long long)wanted);
+        return BERTH_NONE;
+    }
+    if (has < wanted) {  // or it is not known
+        berth_value_id operands[2] = {part, onnx_int_list(c, (int64_t[]){0, 0, 0, wanted}, 4)};
+        part = onnx_make(c, BERTH_OP_PAD, operands, 2);
+    }
+    return onnx_sliced(c, part, 1, 0, wanted, 1);
+}
+
 berth_status onnx_build_ml_feature_vectorizer(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, UINT32_MAX);
+    const onnx_attr *columns = onnx_call_attr(call, "inputdimensions");
+    if (columns && columns->ints.count != call->input_count)
+        onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT,
+                          "inputdimensions has %u entries for %u inputs", columns->ints.count,
+                          call->input_count);
     berth_value_id *parts =
         berth_arena_new_array(call->im->scratch, berth_value_id, call->input_count + 1);
     for (uint32_t i = 0; i < call->input_count; ++i) {
@@ -100,6 +120,7 @@ berth_status onnx_build_ml_feature_vectorizer(onnx_call *call) {
         parts[i] = real_input(&c, i);
         if (onnx_compose_want_rank(&c, parts[i], "an input", 1, 2) == 1)
             parts[i] = onnx_unsqueezed(&c, parts[i], 1);
+        if (columns && !c.status) parts[i] = as_wide(&c, parts[i], columns->ints.data[i]);
     }
     onnx_compose_output(&c, 0, onnx_concatenated(&c, parts, call->input_count, 1));
     return c.status;
@@ -181,7 +202,14 @@ berth_status onnx_build_ml_label_encoder(onnx_call *call) {
         onnx_compose_output(&c, 0, onnx_make(&c, BERTH_OP_LOOKUP, operands, 4));
         return c.status;
     }
-    berth_value_id equal = onnx_make2(&c, BERTH_OP_EQUAL, onnx_unsqueezed(&c, x, -1), keys);
+    x = onnx_unsqueezed(&c, x, -1);
+    berth_value_id equal = onnx_make2(&c, BERTH_OP_EQUAL, x, keys);
+    const bool newer = onnx_opset_version(&call->im->model.opsets, "ai.onnx.ml") >= 4;
+    if (newer && berth_dtype_is_float(onnx_compose_dtype(&c, keys))) {  // NaN is a key since then
+        berth_value_id none = onnx_make1(&c, BERTH_OP_IS_NAN, keys);
+        none = onnx_make2(&c, BERTH_OP_AND, onnx_make1(&c, BERTH_OP_IS_NAN, x), none);
+        equal = onnx_make2(&c, BERTH_OP_OR, equal, none);
+    }
     equal = onnx_cast_to(&c, equal, BERTH_DTYPE_I32);
     berth_value_id found = onnx_reduced(&c, BERTH_OP_REDUCE_MAX, equal, (int64_t[]){-1}, 1, false);
     onnx_made first = onnx_start(&c, BERTH_OP_ARG_MAX, &equal, 1, 1);
@@ -195,12 +223,61 @@ berth_status onnx_build_ml_label_encoder(onnx_call *call) {
 
 // ---- linear models ----
 
+// A softmax of the scores that are not 0; those stay (nearly) 0, as ONNX Runtime has it.
+static berth_value_id softmax_of_others(onnx_compose *c, berth_value_id scores) {
+    berth_value_id most = onnx_reduced(c, BERTH_OP_REDUCE_MAX, scores, (int64_t[]){-1}, 1, true);
+    berth_value_id none = onnx_make2(c, BERTH_OP_LESS_OR_EQUAL, onnx_make1(c, BERTH_OP_ABS, scores),
+                                     onnx_like(c, scores, 1e-7));
+    berth_value_id e = onnx_make1(c, BERTH_OP_EXP, onnx_sub(c, scores, most));
+    berth_value_id kept = onnx_where(c, none, onnx_like(c, scores, 0), e);
+    kept = onnx_reduced(c, BERTH_OP_REDUCE_SUM, kept, (int64_t[]){-1}, 1, true);
+    berth_value_id zero =
+        onnx_mul(c, scores, onnx_make1(c, BERTH_OP_EXP, onnx_make1(c, BERTH_OP_NEG, most)));
+    return onnx_div(c, onnx_where(c, none, zero, e), kept);
+}
+
+// The quantile of the normal distribution, by the approximation that ONNX Runtime has: Winitzki, A handy
+// approximation for the error function and its inverse (2008); its error is at most 0.002 of the result.
+static berth_value_id probit(onnx_compose *c, berth_value_id p) {
+    const double a = 0.147, pi = 3.14159265358979323846;
+    berth_value_id one = onnx_like(c, p, 1);
+    berth_value_id x = onnx_sub(c, onnx_mul(c, p, onnx_like(c, p, 2)), one);
+    berth_value_id product = onnx_mul(c, onnx_sub(c, one, x), onnx_add(c, one, x));
+    berth_value_id log = onnx_make1(c, BERTH_OP_LOG, product);
+    berth_value_id v =
+        onnx_add(c, onnx_mul(c, log, onnx_like(c, p, 0.5)), onnx_like(c, p, 2 / (pi * a)));
+    berth_value_id inner = onnx_sub(c, onnx_mul(c, v, v), onnx_mul(c, log, onnx_like(c, p, 1 / a)));
+    berth_value_id y = onnx_sub(c, onnx_make1(c, BERTH_OP_SQRT, inner), v);
+    y = onnx_mul(c, onnx_make1(c, BERTH_OP_SQRT, y), onnx_like(c, p, 1.41421356237309504880));
+    berth_value_id low = onnx_make2(c, BERTH_OP_LESS, x, onnx_like(c, p, 0));
+    return onnx_where(c, low, onnx_make1(c, BERTH_OP_NEG, y), y);
+}
+
 berth_value_id onnx_ml_transformed(onnx_compose *c, berth_value_id scores, const char *how) {
     if (strcmp(how, "NONE") == 0) return scores;
     if (strcmp(how, "LOGISTIC") == 0) return onnx_make1(c, BERTH_OP_SIGMOID, scores);
     if (strcmp(how, "SOFTMAX") == 0) return onnx_softmax_along(c, BERTH_OP_SOFTMAX, scores, -1);
-    onnx_compose_fail(c, BERTH_UNSUPPORTED, "post_transform \"%.32s\"", how);
+    if (strcmp(how, "SOFTMAX_ZERO") == 0) return softmax_of_others(c, scores);
+    if (strcmp(how, "PROBIT") == 0) return probit(c, scores);
+    onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "post_transform \"%.32s\"", how);
     return BERTH_NONE;
+}
+
+berth_value_id onnx_ml_regressed(onnx_compose *c, berth_value_id y, int64_t count,
+                                 const char *how) {
+    if (count != 1 || strcmp(how, "PROBIT") == 0) return onnx_ml_transformed(c, y, how);
+    return y;
+}
+
+berth_value_id onnx_ml_both_scores(onnx_compose *c, berth_value_id y, bool shares,
+                                   const char *how) {
+    const bool logistic = strcmp(how, "LOGISTIC") == 0;
+    if (strcmp(how, "PROBIT") == 0)
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "post_transform \"PROBIT\" of one score");
+    berth_value_id other =
+        shares && !logistic ? onnx_sub(c, onnx_like(c, y, 1), y) : onnx_make1(c, BERTH_OP_NEG, y);
+    berth_value_id scores = onnx_concatenated(c, (berth_value_id[]){other, y}, 2, 1);
+    return logistic ? onnx_make1(c, BERTH_OP_SIGMOID, scores) : scores;
 }
 
 // x (rows, features) times the coefficients of `count` results, plus the intercepts.
@@ -218,9 +295,10 @@ static berth_value_id linear(onnx_compose *c, int64_t count) {
 
 berth_status onnx_build_ml_linear_regressor(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
-    berth_value_id y = linear(&c, onnx_call_int(call, "targets", 1));
-    onnx_compose_output(
-        &c, 0, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
+    int64_t targets = onnx_call_int(call, "targets", 1);
+    berth_value_id y = linear(&c, targets);
+    y = onnx_ml_regressed(&c, y, targets, onnx_call_string(call, "post_transform", "NONE"));
+    onnx_compose_output(&c, 0, y);
     return c.status;
 }
 
@@ -241,23 +319,31 @@ berth_value_id onnx_ml_class_names(onnx_compose *c, const char *ints, const char
     return BERTH_NONE;
 }
 
-// The label of the highest score, and the scores.
+// The label of the highest score, and the scores. Of two classes there may be the score of the second alone.
 berth_status onnx_build_ml_linear_classifier(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
     const onnx_attr *intercepts = onnx_call_attr(call, "intercepts");
     int64_t count = 0;
     berth_value_id names =
         onnx_ml_class_names(&c, "classlabels_ints", "classlabels_strings", &count);
-    if (!c.status && (!intercepts || intercepts->floats.count != count))
+    const char *how = onnx_call_string(call, "post_transform", "NONE");
+    const bool one = count == 2 && intercepts && intercepts->floats.count == 1;
+    if (!c.status && !one && (!intercepts || intercepts->floats.count != count))
         onnx_compose_fail(&c, BERTH_UNSUPPORTED, "other than one intercept per class");
     if (c.status) return c.status;
-    berth_value_id y = linear(&c, count);
+    berth_value_id y = linear(&c, one ? 1 : count);
+    if (one) {
+        berth_value_id second = onnx_make2(&c, BERTH_OP_GREATER, y, onnx_like(&c, y, 0));
+        second = onnx_cast_to(&c, onnx_squeezed(&c, second, 1), BERTH_DTYPE_I64);
+        onnx_compose_output(&c, 0, onnx_gathered(&c, names, second, 0));
+        onnx_compose_output(&c, 1, onnx_ml_both_scores(&c, y, true, how));
+        return c.status;
+    }
     onnx_made best = onnx_start(&c, BERTH_OP_ARG_MAX, &y, 1, 1);
     onnx_set_int(best, "axis", 1);
     onnx_set_int(best, "keepdims", 0);
     berth_value_id label = onnx_finish(best);
     onnx_compose_output(&c, 0, onnx_gathered(&c, names, label, 0));
-    onnx_compose_output(
-        &c, 1, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
+    onnx_compose_output(&c, 1, onnx_ml_transformed(&c, y, how));
     return c.status;
 }

@@ -9,6 +9,7 @@ typedef struct machine {
     onnx_compose *c;
     int64_t vectors, features;
     double gamma, coef0, degree;
+    bool linear;  // no support vectors: the coefficients of each result
     const char *kernel;
     const onnx_attr *support, *coefficients, *rho;
 } machine;
@@ -21,24 +22,27 @@ static berth_value_id table(onnx_compose *c, const double *values, int64_t rows,
     return onnx_call_literal(c->call, &tensor);
 }
 
-// `vectors` support vectors, which must divide the list.
-static machine read_machine(onnx_compose *c, int64_t vectors) {
-    machine m = {
-        .c = c, .vectors = vectors, .kernel = onnx_call_string(c->call, "kernel_type", "LINEAR")};
+// `vectors` support vectors, which must divide the list; 0: a linear machine with so many results.
+static machine read_machine(onnx_compose *c, int64_t vectors, int64_t results) {
+    machine m = {.c = c,
+                 .vectors = vectors ? vectors : results,
+                 .linear = vectors == 0,
+                 .kernel = onnx_call_string(c->call, "kernel_type", "LINEAR")};
     const onnx_attr *params = onnx_call_attr(c->call, "kernel_params");
     m.support = onnx_call_attr(c->call, "support_vectors");
     m.coefficients = onnx_call_attr(c->call, "coefficients");
+    if (m.linear) m.support = m.coefficients;
     m.rho = onnx_call_attr(c->call, "rho");
     uint32_t count = params ? params->floats.count : 0;
     m.gamma = count > 0 ? params->floats.data[0] : 0;
     m.coef0 = count > 1 ? params->floats.data[1] : 0;
     m.degree = count > 2 ? params->floats.data[2] : 0;
-    if (!m.coefficients || !m.rho || !m.rho->floats.count || !m.support || vectors < 1 ||
-        m.support->floats.count % vectors || !m.support->floats.count)
+    if (!m.coefficients || !m.rho || !m.rho->floats.count || !m.support || m.vectors < 1 ||
+        m.support->floats.count % m.vectors || !m.support->floats.count)
         onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
                           "support_vectors, coefficients or rho do not fit each other");
     else
-        m.features = m.support->floats.count / vectors;
+        m.features = m.support->floats.count / m.vectors;
     return m;
 }
 
@@ -128,9 +132,8 @@ static pairs read_pairs(onnx_compose *c, int64_t classes, int64_t *out_vectors) 
     const onnx_attr *sizes = onnx_call_attr(c->call, "vectors_per_class");
     pairs p = {.classes = classes, .count = classes * (classes - 1) / 2};
     *out_vectors = 0;
-    if (!sizes || sizes->ints.count == 0)
-        onnx_compose_fail(c, BERTH_UNSUPPORTED, "a linear machine, without vectors_per_class");
-    else if (classes < 2 || classes > 1 << 12 || sizes->ints.count != classes)
+    if (!sizes || sizes->ints.count == 0) return p;  // a linear machine
+    if (classes < 2 || classes > 1 << 12 || sizes->ints.count != classes)
         onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
                           "vectors_per_class has not one entry per class");
     for (int64_t i = 0; !c->status && i < classes; ++i) {
@@ -151,16 +154,21 @@ berth_status onnx_build_ml_svm_classifier(onnx_call *call) {
     bool sure = a && a->floats.count > 0, two = classes == 2;
     const char *how = onnx_call_string(call, "post_transform", "NONE");
     pairs p = read_pairs(&c, classes, &vectors);
-    machine m = read_machine(&c, vectors);
+    machine m = read_machine(&c, vectors, classes);
     if (c.status) return c.status;
+    if (m.linear) {
+        berth_value_id of_classes = kernels(&m);
+        of_classes = onnx_add(&c, of_classes, onnx_like(&c, of_classes, m.rho->floats.data[0]));
+        onnx_compose_output(&c, 0, label_of(&c, names, of_classes));
+        onnx_compose_output(&c, 1, onnx_ml_transformed(&c, of_classes, how));
+        return c.status;
+    }
     if (m.coefficients->floats.count != (classes - 1) * vectors || m.rho->floats.count != p.count)
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "coefficients or rho have another length");
     if (sure && !two)
         onnx_compose_fail(&c, BERTH_UNSUPPORTED, "probabilities of more than two classes");
     if (sure && (!b || b->floats.count != a->floats.count))
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "prob_a and prob_b differ in length");
-    if ((sure || two) && strcmp(how, "NONE") != 0)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "post_transform \"%.32s\" of two classes", how);
     if (c.status) return c.status;
     berth_value_id y = onnx_make2(&c, BERTH_OP_MATMUL, kernels(&m), decision_weights(&m, &p));
     y = onnx_add(&c, y, table(&c, m.rho->floats.data, 1, p.count));
@@ -171,9 +179,9 @@ berth_status onnx_build_ml_svm_classifier(onnx_call *call) {
         berth_value_id both[2] = {onnx_make1(&c, BERTH_OP_NEG, z), z};
         scores = onnx_make1(&c, BERTH_OP_SIGMOID, onnx_concatenated(&c, both, 2, 1));
         judged = scores;
+        scores = onnx_ml_transformed(&c, scores, how);
     } else if (two) {
-        scores =
-            onnx_concatenated(&c, (berth_value_id[]){onnx_make1(&c, BERTH_OP_NEG, y), y}, 2, 1);
+        scores = onnx_ml_both_scores(&c, y, strcmp(how, "NONE") != 0, how);
     } else {
         scores = onnx_ml_transformed(&c, scores, how);
     }
@@ -187,15 +195,14 @@ berth_status onnx_build_ml_svm_classifier(onnx_call *call) {
 berth_status onnx_build_ml_svm_regressor(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
     int64_t vectors = onnx_call_int(call, "n_supports", 0);
-    machine m = read_machine(&c, vectors);
+    machine m = read_machine(&c, vectors, 1);
     if (c.status) return c.status;
-    if (m.coefficients->floats.count != vectors)
+    if (!m.linear && m.coefficients->floats.count != vectors)
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "coefficients have another length");
-    if (strcmp(onnx_call_string(call, "post_transform", "NONE"), "NONE") != 0)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "a post_transform");
-    if (c.status) return c.status;
-    berth_value_id y = onnx_make2(&c, BERTH_OP_MATMUL, kernels(&m),
-                                  table(&c, m.coefficients->floats.data, vectors, 1));
+    if (c.status) return c.status;  // post_transform is of no account, as in ONNX Runtime
+    berth_value_id y = kernels(&m);
+    if (!m.linear)
+        y = onnx_make2(&c, BERTH_OP_MATMUL, y, table(&c, m.coefficients->floats.data, vectors, 1));
     y = onnx_add(&c, y, onnx_like(&c, y, m.rho->floats.data[0]));
     if (onnx_call_int(call, "one_class", 0)) {
         berth_value_id inside = onnx_make2(&c, BERTH_OP_GREATER, y, onnx_like(&c, y, 0));

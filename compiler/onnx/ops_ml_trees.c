@@ -64,6 +64,10 @@ static berth_value_id aggregated(onnx_compose *c, const onnx_trees *e, berth_val
                          : strcmp(how, "MAX") == 0 ? BERTH_OP_REDUCE_MAX
                                                    : BERTH_OP_REDUCE_SUM;
     berth_value_id y = onnx_reduced(c, kind, weights, (int64_t[]){1}, 1, false);
+    if (e->absent) {  // what no tree has a leaf for is 0
+        berth_value_id none = onnx_make2(c, BERTH_OP_EQUAL, y, onnx_like(c, y, e->absent));
+        y = onnx_where(c, none, onnx_like(c, y, 0), y);
+    }
     if (strcmp(how, "AVERAGE") == 0) y = onnx_div(c, y, onnx_like(c, y, (double)e->trees));
     return y;
 }
@@ -133,17 +137,31 @@ static int64_t mode_of(onnx_compose *c, const char *name) {
     return -1;
 }
 
-// The splits, floats or (nodes_values_as_tensor) doubles.
-static void read_splits(onnx_compose *c, onnx_trees *e) {
-    const onnx_attr *exact = onnx_call_attr(c->call, "nodes_values_as_tensor");
-    const onnx_attr *values = exact ? NULL : list_of(c, "nodes_values", e->nodes);
+static double *numbers_of(onnx_compose *c, const char *name, int64_t count) {
+    const onnx_attr *attr = onnx_call_attr(c->call, name);
     berth_tensor tensor = {0};
-    if (exact && !c->status)
-        c->status = onnx_read_tensor(c->call->im, &exact->tensor, &tensor, NULL);
-    if (exact && !c->status && berth_tensor_element_count(&tensor) != e->nodes)
-        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "nodes_values_as_tensor has another length");
-    for (int64_t i = 0; !c->status && i < e->nodes; ++i)
-        e->split[i] = exact ? berth_tensor_get_f64(&tensor, i) : values->floats.data[i];
+    if (c->status) return NULL;
+    if (attr) c->status = onnx_read_tensor(c->call->im, &attr->tensor, &tensor, NULL);
+    if (!c->status && (!attr || (count >= 0 && berth_tensor_element_count(&tensor) != count)))
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "attribute %s is missing or has another length", name);
+    if (c->status) return NULL;
+    count = berth_tensor_element_count(&tensor);
+    double *numbers = berth_arena_new_array(c->call->im->scratch, double, count + 1);
+    for (int64_t i = 0; i < count; ++i) numbers[i] = berth_tensor_get_f64(&tensor, i);
+    return numbers;
+}
+
+static const char *as_tensor(const onnx_compose *c, const char *name) {
+    return berth_arena_printf(c->call->im->scratch, "%s_as_tensor", name);
+}
+
+// Numbers that the older operators have as floats, or as a tensor of doubles.
+static const double *floats_of(onnx_compose *c, const char *name, int64_t count) {
+    const char *exact = as_tensor(c, name);
+    if (onnx_call_attr(c->call, exact)) return numbers_of(c, exact, count);
+    const onnx_attr *floats = list_of(c, name, count);
+    return floats ? floats->floats.data : NULL;
 }
 
 // Nodes of both older operators, then the leaves' weights, whose attributes begin with `prefix`.
@@ -157,8 +175,9 @@ static void read_older(onnx_compose *c, onnx_trees *e, const char *prefix, int64
     const onnx_attr *yes = list_of(c, "nodes_truenodeids", e->nodes);
     const onnx_attr *no = list_of(c, "nodes_falsenodeids", e->nodes);
     const onnx_attr *missing = onnx_call_attr(c->call, "nodes_missing_value_tracks_true");
-    if (!c->status) read_splits(c, e);
+    const double *splits = floats_of(c, "nodes_values", e->nodes);
     if (c->status) return;
+    for (int64_t i = 0; i < e->nodes; ++i) e->split[i] = splits[i];
     const uint32_t *order = order_nodes(c, trees, ids);
     for (int64_t i = 0; i < e->nodes && !c->status; ++i) {
         int64_t mode = mode_of(c, modes->strings.data[i]);
@@ -179,7 +198,7 @@ static void read_older(onnx_compose *c, onnx_trees *e, const char *prefix, int64
     int64_t count = of ? of->ints.count : 0;
     const onnx_attr *of_tree = list_of(c, berth_arena_printf(scratch, "%s_treeids", prefix), count);
     const onnx_attr *target = list_of(c, berth_arena_printf(scratch, "%s_ids", prefix), count);
-    const onnx_attr *weight = list_of(c, berth_arena_printf(scratch, "%s_weights", prefix), count);
+    const double *weight = floats_of(c, berth_arena_printf(scratch, "%s_weights", prefix), count);
     for (int64_t i = 0; i < count && !c->status; ++i) {
         int64_t node = find_node(trees, ids, order, of_tree->ints.data[i], of->ints.data[i]);
         int64_t to = target->ints.data[i];
@@ -187,16 +206,32 @@ static void read_older(onnx_compose *c, onnx_trees *e, const char *prefix, int64
             onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "weight %lld is of no leaf or target",
                               (long long)i);
         else
-            add_weight(e, node, to, weight->floats.data[i]);
+            add_weight(e, node, to, weight[i]);
     }
 }
 
+// How many base_values there are; 0: none.
+static int64_t base_count(onnx_compose *c) {
+    const onnx_attr *floats = onnx_call_attr(c->call, "base_values");
+    const onnx_attr *exact = onnx_call_attr(c->call, "base_values_as_tensor");
+    berth_tensor tensor = {0};
+    if (exact && !c->status)
+        c->status = onnx_read_tensor(c->call->im, &exact->tensor, &tensor, NULL);
+    if (c->status) return 0;
+    return exact ? berth_tensor_element_count(&tensor) : floats ? floats->floats.count : 0;
+}
+
 static berth_value_id with_base(onnx_compose *c, berth_value_id y) {
-    const onnx_attr *base = onnx_call_attr(c->call, "base_values");
-    if (c->status || !base || !base->floats.count) return y;
-    int64_t count = base->floats.count;
-    return onnx_add(c, y,
-                    onnx_table(c, onnx_compose_dtype(c, y), 1, &count, base->floats.data, NULL));
+    const int64_t count = base_count(c);
+    const double *base = count ? floats_of(c, "base_values", count) : NULL;
+    if (c->status || !base) return y;
+    return onnx_add(c, y, onnx_table(c, onnx_compose_dtype(c, y), 1, &count, base, NULL));
+}
+
+// Doubles are summed as such.
+static berth_dtype sum_dtype(const onnx_compose *c, const char *weights) {
+    const char *exact = as_tensor(c, weights);
+    return onnx_call_attr(c->call, exact) ? BERTH_DTYPE_F64 : BERTH_DTYPE_F32;
 }
 
 berth_status onnx_build_ml_tree_regressor(onnx_call *call) {
@@ -205,38 +240,39 @@ berth_status onnx_build_ml_tree_regressor(onnx_call *call) {
     onnx_trees e = {.absent = absent_for(&c, how)};
     if (!c.status) read_older(&c, &e, "target", onnx_call_int(call, "n_targets", 1));
     if (c.status) return c.status;
-    berth_value_id y = onnx_leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
-    y = with_base(&c, aggregated(&c, &e, y, how));
-    onnx_compose_output(
-        &c, 0, onnx_ml_transformed(&c, y, onnx_call_string(call, "post_transform", "NONE")));
+    berth_value_id y = onnx_leaf_weights(&c, &e, input_matrix(&c), sum_dtype(&c, "target_weights"));
+    y = onnx_cast_to(&c, with_base(&c, aggregated(&c, &e, y, how)), BERTH_DTYPE_F32);
+    how = onnx_call_string(call, "post_transform", "NONE");
+    onnx_compose_output(&c, 0, onnx_ml_regressed(&c, y, e.targets, how));
     return c.status;
 }
 
-// Two classes with weights of one of them only, as ONNX Runtime reads it: the one score is of the second
-// class; weights that are all positive are shares of 1, others distances to both sides of 0.
+// Two classes with weights of one of them only, as ONNX Runtime reads it. Of the first: the one score is the
+// second class's; weights that are all positive are shares of 1, others distances to both sides of 0. Of the
+// second: the other's score is 0.
 static void two_classes(onnx_compose *c, onnx_trees *e, berth_value_id names, int64_t class_id) {
-    const onnx_attr *base = onnx_call_attr(c->call, "base_values");
-    const onnx_attr *weights = onnx_call_attr(c->call, "class_weights");
+    const onnx_attr *of = onnx_call_attr(c->call, "class_ids");
     const char *how = onnx_call_string(c->call, "post_transform", "NONE");
-    bool positive = true, logistic = strcmp(how, "LOGISTIC") == 0;
-    for (uint32_t i = 0; weights && i < weights->floats.count; ++i)
-        positive &= weights->floats.data[i] >= 0;
-    if (base && base->floats.count > 1)
-        onnx_compose_fail(c, BERTH_UNSUPPORTED, "two base_values for one score");
-    if (!logistic && strcmp(how, "NONE") != 0)
-        onnx_compose_fail(c, BERTH_UNSUPPORTED, "post_transform \"%.32s\" of one score", how);
-    berth_value_id y = onnx_leaf_weights(c, e, input_matrix(c), BERTH_DTYPE_F32);
+    const double *weights = floats_of(c, "class_weights", of ? of->ints.count : 0);
+    bool positive = true;
+    for (uint32_t i = 0; weights && i < of->ints.count; ++i) positive &= weights[i] >= 0;
+    if (base_count(c) > 1) onnx_compose_fail(c, BERTH_UNSUPPORTED, "two base_values for one score");
+    if (c->status) return;
+    berth_value_id y = onnx_leaf_weights(c, e, input_matrix(c), sum_dtype(c, "class_weights"));
     y = aggregated(c, e, y, "SUM");
-    y = with_base(c, onnx_sliced(c, y, 1, class_id, class_id + 1, 1));
+    y = onnx_sliced(c, y, 1, class_id, class_id + 1, 1);
+    if (class_id == 0) y = with_base(c, y);
+    y = onnx_cast_to(c, y, BERTH_DTYPE_F32);
     berth_value_id limit = onnx_like(c, y, positive ? 0.5 : 0);
     berth_value_id label = onnx_make2(c, BERTH_OP_GREATER, y, limit);
     label = onnx_cast_to(c, onnx_squeezed(c, label, 1), BERTH_DTYPE_I64);
     onnx_compose_output(c, 0, onnx_gathered(c, names, label, 0));
-    berth_value_id other =
-        positive ? onnx_sub(c, onnx_like(c, y, 1), y) : onnx_make1(c, BERTH_OP_NEG, y);
-    berth_value_id scores = onnx_concatenated(c, (berth_value_id[]){other, y}, 2, 1);
-    if (logistic && !positive) scores = onnx_make1(c, BERTH_OP_SIGMOID, scores);
-    onnx_compose_output(c, 1, scores);
+    if (class_id == 0) {
+        onnx_compose_output(c, 1, onnx_ml_both_scores(c, y, positive, how));
+        return;
+    }
+    berth_value_id both[2] = {onnx_mul(c, y, onnx_like(c, y, 0)), y};
+    onnx_compose_output(c, 1, onnx_ml_transformed(c, onnx_concatenated(c, both, 2, 1), how));
 }
 
 // The label of the highest score, and the scores.
@@ -253,8 +289,8 @@ berth_status onnx_build_ml_tree_classifier(onnx_call *call) {
     if (!c.status) read_older(&c, &e, "class", count);
     if (!c.status && one_score) two_classes(&c, &e, names, of->ints.data[0]);
     if (c.status || one_score) return c.status;
-    berth_value_id y = onnx_leaf_weights(&c, &e, input_matrix(&c), BERTH_DTYPE_F32);
-    y = with_base(&c, aggregated(&c, &e, y, "SUM"));
+    berth_value_id y = onnx_leaf_weights(&c, &e, input_matrix(&c), sum_dtype(&c, "class_weights"));
+    y = onnx_cast_to(&c, with_base(&c, aggregated(&c, &e, y, "SUM")), BERTH_DTYPE_F32);
     onnx_made best = onnx_start(&c, BERTH_OP_ARG_MAX, &y, 1, 1);
     onnx_set_int(best, "axis", 1);
     onnx_set_int(best, "keepdims", 0);
@@ -265,21 +301,6 @@ berth_status onnx_build_ml_tree_classifier(onnx_call *call) {
 }
 
 // ---- TreeEnsemble ----
-
-static double *numbers_of(onnx_compose *c, const char *name, int64_t count) {
-    const onnx_attr *attr = onnx_call_attr(c->call, name);
-    berth_tensor tensor = {0};
-    if (c->status) return NULL;
-    if (attr) c->status = onnx_read_tensor(c->call->im, &attr->tensor, &tensor, NULL);
-    if (!c->status && (!attr || (count >= 0 && berth_tensor_element_count(&tensor) != count)))
-        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
-                          "attribute %s is missing or has another length", name);
-    if (c->status) return NULL;
-    count = berth_tensor_element_count(&tensor);
-    double *numbers = berth_arena_new_array(c->call->im->scratch, double, count + 1);
-    for (int64_t i = 0; i < count; ++i) numbers[i] = berth_tensor_get_f64(&tensor, i);
-    return numbers;
-}
 
 // Inner nodes come first, leaves after them.
 static void read_newer(onnx_compose *c, onnx_trees *e) {

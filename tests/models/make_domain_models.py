@@ -25,7 +25,7 @@ def numbers(low, high, shape, dtype):
     return random.integers(low, high, shape).astype(dtype)
 
 
-def case(name, op_type, inputs, outputs, domain=MICROSOFT, constants=(), open_dims=False, main_opset=18, **attributes):
+def case(name, op_type, inputs, outputs, domain=MICROSOFT, constants=(), open_dims=False, main_opset=18, ml_opset=3, **attributes):
     """inputs: arrays, None = left out; constants: indices of those that are initializers; outputs: their count, or
     indices of the wanted ones; open_dims: the dimensions of inputs
     (True), or the first so many, have names in place of extents."""
@@ -40,7 +40,7 @@ def case(name, op_type, inputs, outputs, domain=MICROSOFT, constants=(), open_di
     info = lambda i: helper.make_tensor_value_info(names[i], helper.np_dtype_to_tensor_dtype(inputs[i].dtype), dims(i))
     kept = [numpy_helper.from_array(inputs[i], names[i]) for i in constants]
     shown = [onnx.ValueInfoProto(name=name) for name in results if name]
-    opsets = [helper.make_opsetid("", main_opset), helper.make_opsetid(MICROSOFT, 1), helper.make_opsetid(ML, 3)]
+    opsets = [helper.make_opsetid("", main_opset), helper.make_opsetid(MICROSOFT, 1), helper.make_opsetid(ML, ml_opset)]
     graph = helper.make_graph([node], name, [info(i) for i in free], shown, kept)
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="make_domain_models.py")
     options = onnxruntime.SessionOptions()
@@ -419,11 +419,54 @@ def recurrent_in_integers():
              3, constants=(1, 2, 3, 7, 8, 9, 10, 11), hidden_size=hidden, direction="bidirectional" if directions == 2 else "forward")
 
 
+def scores():
+    """What comes after the sums of ai.onnx.ml's models: every transform, one result or several, one score for two classes; parts of a given width."""
+    ml = lambda name, op_type, inputs, outputs, **attributes: case(name, op_type, inputs, outputs, domain=ML, **attributes)
+    x = np.round(floats(6, 4) * 4) / 4
+    shares = lambda count: [float(v) for v in np.abs(floats(count)) * 0.2]
+    for transform in ("LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"):
+        of = transform.lower()
+        for targets in (1, 2):
+            several = trees("target", 2, 4, targets, 2, ["BRANCH_LEQ"])
+            several["target_weights"] = [abs(w) * 0.2 for w in several["target_weights"]]
+            ml(f"tree_regressor_{of}_{targets}", "TreeEnsembleRegressor", [x], 1, n_targets=targets, base_values=[0.3] * targets, post_transform=transform, **several)
+        ml(f"linear_regressor_{of}_1", "LinearRegressor", [np.abs(x)], 1, coefficients=shares(4), intercepts=[0.1], post_transform=transform)
+        ml(f"linear_classifier_{of}_3", "LinearClassifier", [np.abs(x)], 2, coefficients=shares(12), intercepts=[0.1, 0.2, 0.3], classlabels_ints=[7, 8, 9],
+           post_transform=transform)
+        machine = dict(kernel_type="RBF", kernel_params=[0.5, 0.0, 3.0], support_vectors=[float(v) for v in floats(24)], rho=[0.1])
+        ml(f"svm_regressor_{of}", "SVMRegressor", [x], 1, n_supports=6, coefficients=[float(v) for v in floats(6)], post_transform=transform, **machine)
+        if transform == "PROBIT":
+            continue
+        two = dict(classlabels_ints=[3, 8], coefficients=[float(v) for v in floats(6)], vectors_per_class=[2, 4], **machine)
+        ml(f"svm_classifier_two_{of}", "SVMClassifier", [x], 2, post_transform=transform, **two)
+        ml(f"linear_classifier_one_{of}", "LinearClassifier", [x], 2, coefficients=[float(v) for v in floats(4)], intercepts=[0.1], classlabels_strings=["no", "yes"],
+           post_transform=transform)
+        for name, class_id, sign in (("shares", 0, 1), ("sides", 0, -1), ("second", 1, 1)):
+            one = trees("class", 2, 4, 2, 2, ["BRANCH_LEQ"])
+            one["class_ids"] = [class_id] * len(one["class_ids"])
+            one["class_weights"] = [abs(w) if sign > 0 else w for w in one["class_weights"]]
+            ml(f"tree_classifier_{name}_{of}", "TreeEnsembleClassifier", [x], 2, classlabels_int64s=[4, 9], post_transform=transform, **one)
+    ml("svm_regressor_without_vectors", "SVMRegressor", [x], 1, coefficients=[float(v) for v in floats(4)], kernel_params=[0.5, 0.25, 3.0], rho=[0.25])
+    ml("svm_classifier_without_vectors", "SVMClassifier", [x], 2, coefficients=[float(v) for v in floats(12)], kernel_params=[0.5, 0.25, 3.0], rho=[0.25],
+       classlabels_ints=[3, 8, 5], post_transform="SOFTMAX")
+    few = trees("target", 2, 4, 1, 2, ["BRANCH_LEQ"])
+    for how in ("MIN", "MAX"):  # the second target is of no leaf
+        ml(f"tree_regressor_{how.lower()}_of_none", "TreeEnsembleRegressor", [x], 1, n_targets=2, aggregate_function=how, **few)
+    exact = trees("target", 3, 4, 1, 3, ["BRANCH_LEQ"])
+    for attribute in ("nodes_values", "target_weights"):
+        values = exact.pop(attribute)
+        exact[attribute + "_as_tensor"] = helper.make_tensor(attribute, onnx.TensorProto.DOUBLE, [len(values)], values)
+    ml("tree_regressor_doubles", "TreeEnsembleRegressor", [x.astype(np.float64)], 1, n_targets=1, **exact)
+    ml("feature_vectorizer_widths", "FeatureVectorizer", [floats(3, 2), floats(3, 4), floats(3, 3)], 1, open_dims=1, inputdimensions=[4, 4, 1])
+    keys = dict(keys_floats=[0.5, float("nan"), 2.0], values_int64s=[4, 6, -2], default_int64=77)
+    ml("label_encoder_nan", "LabelEncoder", [np.array([np.nan, 2.0, 7.0], np.float32)], 1, ml_opset=4, **keys)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
                  weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run,
-                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers):
+                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers, scores):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
