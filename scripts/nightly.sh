@@ -19,6 +19,8 @@ build/release/tests/program_mutants 100000 "$(date +%s)"
 if python3 -c 'import onnxruntime, onnx' 2>/dev/null; then
   tests/differential/random_graphs.py --seed "$(date +%s)" --count 1000
   tests/differential/random_fused.py --seed "$(date +%s)" --count 500
+  tests/differential/random_rare.py --seed "$(date +%s)" --count 300
+  tests/differential/random_ml.py --seed "$(date +%s)" --count 300
   tests/differential/random_forms.py --seed "$(date +%s)" --count 500
   tests/differential/random_flow.py --seed "$(date +%s)" --count 500
   tests/differential/random_flow.py --seed "$(date +%s)" --count 200 --target cpu,opencl --split

@@ -66,9 +66,20 @@ berth_value_id onnx_grouped_product(onnx_compose *c, berth_value_id a, berth_val
     return in_heads(c, product, heads, b, 3);
 }
 
+// The weights of the keys where one more score takes its share: exp(s - m) / (sum of those + exp(sink - m)).
+static berth_value_id weigh_beside(onnx_compose *c, berth_value_id sink, berth_value_id scores) {
+    sink = onnx_cast_to(c, sink, onnx_compose_dtype(c, scores));
+    berth_value_id most = onnx_reduced(c, BERTH_OP_REDUCE_MAX, scores, (int64_t[]){-1}, 1, true);
+    most = onnx_make2(c, BERTH_OP_MAX, most, sink);
+    berth_value_id e = onnx_make1(c, BERTH_OP_EXP, onnx_sub(c, scores, most));
+    berth_value_id sum = onnx_reduced(c, BERTH_OP_REDUCE_SUM, e, (int64_t[]){-1}, 1, true);
+    return onnx_div(c, e, onnx_add(c, sum, onnx_make1(c, BERTH_OP_EXP, onnx_sub(c, sink, most))));
+}
+
 static berth_value_id weigh(onnx_compose *c, const onnx_attention *a, berth_value_id scores) {
     berth_dtype own = onnx_compose_dtype(c, scores);
     if (a->softmax_dtype != BERTH_DTYPE_NONE) scores = onnx_cast_to(c, scores, a->softmax_dtype);
+    if (a->has_sink) return onnx_cast_to(c, weigh_beside(c, a->sink, scores), own);
     if (!a->no_key_rows)
         return onnx_cast_to(c, onnx_softmax_along(c, BERTH_OP_SOFTMAX, scores, -1), own);
     berth_value_id highest = onnx_reduced(c, BERTH_OP_REDUCE_MAX, scores, (int64_t[]){-1}, 1, true);

@@ -15,13 +15,16 @@
 #include "compiler/onnx/compose.h"
 
 typedef struct onnx_attention {
-    berth_value_id q;           // (batch, heads, queries, size)
-    berth_value_id k;           // (batch, key heads, keys, size); heads are a multiple of key heads
-    berth_value_id v;           // (batch, key heads, keys, value size)
-    berth_value_id bias;        // (optional) broadcasts to the scores, of q's type
-    berth_value_id allowed;     // (optional) bool, broadcasts to the scores
-    double scale;               // 0: 1 / sqrt(size)
-    double softcap;             // 0: none
+    berth_value_id q;        // (batch, heads, queries, size)
+    berth_value_id k;        // (batch, key heads, keys, size); heads are a multiple of key heads
+    berth_value_id v;        // (batch, key heads, keys, value size)
+    berth_value_id bias;     // (optional) broadcasts to the scores, of q's type
+    berth_value_id allowed;  // (optional) bool, broadcasts to the scores
+    double scale;            // 0: 1 / sqrt(size)
+    double softcap;          // 0: none
+    berth_value_id
+        sink;  // (optional) broadcasts to (batch, heads, queries, 1): a score of a key without a value
+    bool has_sink;
     bool no_key_rows;           // rows that allow no key may be: they give zeros
     berth_dtype softmax_dtype;  // NONE: q's
     // Results: the scores after each step, of q's type.

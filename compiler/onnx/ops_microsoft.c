@@ -48,7 +48,12 @@ static berth_value_id activated(onnx_compose *c, berth_value_id x) {
                  {"Tanh", BERTH_OP_TANH, 0, 0},
                  {"Sigmoid", BERTH_OP_SIGMOID, 0, 0},
                  {"LeakyRelu", BERTH_OP_LEAKY_RELU, 0.01, 0},
-                 {"HardSigmoid", BERTH_OP_HARD_SIGMOID, 0.2, 0.5}};
+                 {"HardSigmoid", BERTH_OP_HARD_SIGMOID, 0.2, 0.5},
+                 {"Elu", BERTH_OP_ELU, 1, 0},
+                 {"ThresholdedRelu", BERTH_OP_THRESHOLDED_RELU, 1, 0},
+                 {"Softplus", BERTH_OP_SOFTPLUS, 0, 0},
+                 {"Softsign", BERTH_OP_SOFTSIGN, 0, 0},
+                 {"Selu", BERTH_OP_SELU, 1.67326319217681884765625, 0}};
     const char *name = onnx_call_string(c->call, "activation", "");
     if (!*name) return x;
     double first = activation_param(c->call, "activation_alpha", 0, 0);
@@ -64,6 +69,9 @@ static berth_value_id activated(onnx_compose *c, berth_value_id x) {
         if (known[i].beta != 0)
             onnx_set_float(made, "beta",
                            activation_param(c->call, "activation_beta", 1, known[i].beta));
+        if (known[i].kind == BERTH_OP_SELU)
+            onnx_set_float(made, "gamma",
+                           onnx_call_float(c->call, "activation_gamma", 1.05070102214813232421875));
         return onnx_finish(made);
     }
     onnx_compose_fail(c, BERTH_UNSUPPORTED, "activation \"%.32s\"", name);
@@ -101,12 +109,23 @@ static berth_value_id turned(onnx_compose *c, berth_value_id x) {
     return onnx_transposed(c, x, order, (uint32_t)rank);
 }
 
+// The first dimension behind those of the batch: (rows, batch..., columns) to (batch..., rows, columns).
+static berth_value_id batch_first(onnx_compose *c, berth_value_id x) {
+    int rank = onnx_compose_want_rank(c, x, "a matrix", 2, BERTH_MAX_RANK);
+    int64_t order[BERTH_MAX_RANK];
+    if (c->status) return BERTH_NONE;
+    for (int i = 0; i + 2 < rank; ++i) order[i] = i + 1;
+    order[rank - 2] = 0;
+    order[rank - 1] = rank - 1;
+    return onnx_transposed(c, x, order, (uint32_t)rank);
+}
+
 berth_status onnx_build_ms_fused_matmul(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 2, 2);
     berth_value_id a = onnx_compose_input(&c, 0), b = onnx_compose_input(&c, 1);
     double alpha = onnx_call_float(call, "alpha", 1);
-    if (onnx_call_int(call, "transBatchA", 0) || onnx_call_int(call, "transBatchB", 0))
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "transposed batches");
+    if (onnx_call_int(call, "transBatchA", 0)) a = batch_first(&c, a);
+    if (onnx_call_int(call, "transBatchB", 0)) b = batch_first(&c, b);
     if (onnx_call_int(call, "transA", 0)) a = turned(&c, a);
     if (onnx_call_int(call, "transB", 0)) b = turned(&c, b);
     berth_value_id y = onnx_make2(&c, BERTH_OP_MATMUL, a, b);
@@ -232,6 +251,15 @@ berth_status onnx_build_ms_qlinear_binary(onnx_call *call) {
 
 // QLinearSigmoid, QLinearLeakyRelu, QLinearGlobalAveragePool, QLinearAveragePool, QLinearSoftmax: X, its
 // scale and zero point, those of Y.
+// (batch, ..., channels) to (batch, channels, ...), or back.
+static berth_value_id with_channels(onnx_compose *c, berth_value_id x, bool last) {
+    int rank = onnx_compose_want_rank(c, x, "the input", 3, BERTH_MAX_RANK);
+    int64_t order[BERTH_MAX_RANK] = {0};
+    if (c->status) return BERTH_NONE;
+    for (int i = 1; i < rank; ++i) order[i] = last ? i % (rank - 1) + 1 : i == 1 ? rank - 1 : i - 1;
+    return onnx_transposed(c, x, order, (uint32_t)rank);
+}
+
 berth_status onnx_build_ms_qlinear_unary(onnx_call *call) {
     static const struct {
         const char *name;
@@ -243,9 +271,9 @@ berth_status onnx_build_ms_qlinear_unary(onnx_call *call) {
                  {"QLinearSoftmax", BERTH_OP_SOFTMAX}};
     onnx_compose c = onnx_compose_begin(call, 2, 5);
     need_inputs(&c, (uint32_t[]){0, 1, 3}, 3);
-    if (onnx_call_int(call, "channels_last", 0))
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "channels_last");
+    const bool last = onnx_call_int(call, "channels_last", 0) != 0;
     berth_value_id x = real(&c, 0);
+    if (last) x = with_channels(&c, x, false);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
         if (strcmp(known[i].name, call->node->op_type) != 0) continue;
         onnx_made made = onnx_start(&c, known[i].kind, &x, 1, 1);
@@ -253,6 +281,7 @@ berth_status onnx_build_ms_qlinear_unary(onnx_call *call) {
         x = onnx_finish(made);
         break;
     }
+    if (last) x = with_channels(&c, x, true);
     onnx_compose_output(&c, 0, quantized(&c, x, 3, onnx_compose_input(&c, 0)));
     return c.status;
 }
@@ -439,6 +468,45 @@ static berth_value_id by_columns(onnx_compose *c, berth_value_id value, int64_t 
     return onnx_transposed(c, value, (int64_t[]){1, 0}, 2);
 }
 
+// Zero points (n, groups), or BERTH_NONE: bytes hold several.
+static berth_value_id zero_points(onnx_compose *c, berth_value_id zero, int64_t n, int64_t groups,
+                                  int64_t bits) {
+    if (zero == BERTH_NONE) return zero;
+    if (onnx_compose_dtype(c, zero) != BERTH_DTYPE_U8)
+        return onnx_reshaped(c, onnx_cast_to(c, zero, BERTH_DTYPE_F32), (int64_t[]){n, groups}, 2);
+    zero = onnx_reshaped(c, zero, (int64_t[]){n, (groups * bits + 7) / 8}, 2);
+    return onnx_sliced(c, onnx_unpacked(c, zero, bits), 1, 0, groups, 1);
+}
+
+// Weights (K, N) of f32 whose groups are not blocks: `groups_of` (K) says which scale and zero point each
+// row has.
+static berth_value_id weights_in_groups(onnx_compose *c, berth_value_id groups_of,
+                                        berth_value_id zero, int64_t k, int64_t n, int64_t groups) {
+    const int64_t bits = onnx_call_int(c->call, "bits", 4);
+    const int64_t block = onnx_call_int(c->call, "block_size", 0);
+    berth_value_id w =
+        onnx_reshaped(c, onnx_compose_input(c, 1), (int64_t[]){n, groups * (block * bits / 8)}, 2);
+    w = onnx_cast_to(c, onnx_sliced(c, onnx_unpacked(c, w, bits), 1, 0, k, 1), BERTH_DTYPE_F32);
+    berth_value_id scale = onnx_cast_to(c, onnx_compose_input(c, 2), BERTH_DTYPE_F32);
+    scale = onnx_picked(c, onnx_reshaped(c, scale, (int64_t[]){n, groups}, 2), groups_of, 1);
+    if (zero != BERTH_NONE)
+        zero = onnx_picked(c, onnx_cast_to(c, zero, BERTH_DTYPE_F32), groups_of, 1);
+    else
+        zero = onnx_like(c, w, (double)((int64_t)1 << (bits - 1)));
+    w = onnx_mul(c, onnx_sub(c, w, zero), scale);
+    return onnx_transposed(c, w, (int64_t[]){1, 0}, 2);
+}
+
+// The groups of the rows; BERTH_NONE where they are the blocks, one after the other.
+static berth_value_id groups_of_rows(onnx_compose *c, int64_t k, int64_t block) {
+    berth_value_id given = onnx_compose_input(c, 4);
+    const berth_tensor *known = given == BERTH_NONE ? NULL : onnx_call_constant(c->call, given);
+    if (!known || berth_tensor_element_count(known) != k) return given;
+    for (int64_t i = 0; i < k; ++i)
+        if (berth_tensor_get_i64(known, i) != i / block) return given;
+    return BERTH_NONE;
+}
+
 // A times the transpose of weights (N, K), which are (B - zero) scale in blocks along K.
 berth_status onnx_build_ms_matmul_nbits(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 3, 6);
@@ -450,27 +518,27 @@ berth_status onnx_build_ms_matmul_nbits(onnx_call *call) {
         (bits != 2 && bits != 4 && bits != 8) || block * bits % 8)
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "K %lld, N %lld, %lld bits in blocks of %lld",
                           (long long)k, (long long)n, (long long)bits, (long long)block);
-    if (onnx_compose_input(&c, 4) != BERTH_NONE) onnx_compose_fail(&c, BERTH_UNSUPPORTED, "g_idx");
     if (c.status) return c.status;
     berth_dtype own = onnx_compose_dtype(&c, a);
     int64_t groups = (k + block - 1) / block;
+    berth_value_id groups_of = groups_of_rows(&c, k, block), y;
+    zero = zero_points(&c, zero, n, groups, bits);
+    if (groups_of != BERTH_NONE) {
+        y = onnx_make2(&c, BERTH_OP_MATMUL, onnx_cast_to(&c, a, BERTH_DTYPE_F32),
+                       weights_in_groups(&c, groups_of, zero, k, n, groups));
+        if (bias != BERTH_NONE) y = onnx_add(&c, y, onnx_cast_to(&c, bias, BERTH_DTYPE_F32));
+        onnx_compose_output(&c, 0, onnx_cast_to(&c, y, own));
+        return c.status;
+    }
     berth_value_id inputs[4] = {onnx_cast_to(&c, a, BERTH_DTYPE_F32)};
     inputs[1] = by_columns(&c, onnx_compose_input(&c, 1), n, groups * (block * bits / 8));
     inputs[2] =
         by_columns(&c, onnx_cast_to(&c, onnx_compose_input(&c, 2), BERTH_DTYPE_F32), n, groups);
-    if (zero != BERTH_NONE) {
-        if (onnx_compose_dtype(&c, zero) == BERTH_DTYPE_U8) {
-            zero = onnx_reshaped(&c, zero, (int64_t[]){n, (groups * bits + 7) / 8}, 2);
-            zero = onnx_sliced(&c, onnx_unpacked(&c, zero, bits), 1, 0, groups, 1);
-        } else {
-            zero = onnx_cast_to(&c, zero, BERTH_DTYPE_F32);
-        }
-        inputs[3] = by_columns(&c, zero, n, groups);
-    }
+    if (zero != BERTH_NONE) inputs[3] = by_columns(&c, zero, n, groups);
     onnx_made made = onnx_start(&c, BERTH_OP_MATMUL_BITS, inputs, zero == BERTH_NONE ? 3 : 4, 1);
     onnx_set_int(made, "bits", bits);
     onnx_set_int(made, "block_size", block);
-    berth_value_id y = onnx_finish(made);
+    y = onnx_finish(made);
     if (bias != BERTH_NONE) y = onnx_add(&c, y, onnx_cast_to(&c, bias, BERTH_DTYPE_F32));
     onnx_compose_output(&c, 0, onnx_cast_to(&c, y, own));
     return c.status;

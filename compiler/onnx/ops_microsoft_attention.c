@@ -6,14 +6,13 @@
 
 // ---- RotaryEmbedding ----
 
+// The attribute scale is of no account, as in ONNX Runtime.
 berth_status onnx_build_ms_rotary_embedding(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 4, 4);
     berth_value_id x = onnx_compose_input(&c, 0), places = onnx_compose_input(&c, 1);
     bool flat = onnx_compose_want_rank(&c, x, "the input", 3, 4) == 3;
     int64_t rotated = onnx_call_int(call, "rotary_embedding_dim", 0);
     int64_t heads = onnx_call_int(call, "num_heads", 0);
-    if (onnx_call_float(call, "scale", 1) != 1)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "a scale other than 1");
     int64_t half = onnx_compose_known_extent(&c, onnx_compose_input(&c, 2), "cos_cache", 1);
     if (flat) {
         int64_t all = onnx_compose_known_extent(&c, x, "the input", 2);
@@ -40,6 +39,31 @@ berth_status onnx_build_ms_rotary_embedding(onnx_call *call) {
 
 // ---- what MultiHeadAttention and Attention share ----
 
+// (batch, 1, 1, keys): the keys that a mask of one dimension leaves. It is (batch), where the keys of each end, or
+// (2 * batch), then where they begin. A run fails where it is neither.
+static berth_value_id seen_between(onnx_compose *c, const onnx_attention *a, berth_value_id mask) {
+    int64_t given = onnx_compose_extent(c, mask, 0), batch = onnx_compose_extent(c, a->q, 0);
+    if (!c->status && given >= 0 && batch >= 0 && given != batch && given != 2 * batch)
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "a mask of %lld counts for a batch of %lld",
+                          (long long)given, (long long)batch);
+    berth_value_id one = onnx_scalar(c, BERTH_DTYPE_I64, 1), rows = onnx_extent_of(c, a->q, 0);
+    berth_value_id parts =
+        onnx_div(c, onnx_extent_of(c, mask, 0), onnx_make2(c, BERTH_OP_MAX, rows, one));
+    parts = onnx_make2(c, BERTH_OP_MIN, parts, onnx_scalar(c, BERTH_DTYPE_I64, 2));
+    if (given >= 0 && given == batch) parts = one;
+    berth_value_id dims[3] = {onnx_unsqueezed(c, parts, 0), onnx_unsqueezed(c, rows, 0),
+                              onnx_int_list(c, (int64_t[]){1, 1, 1}, 3)};
+    mask = onnx_make2(c, BERTH_OP_RESHAPE, onnx_cast_to(c, mask, BERTH_DTYPE_I64),
+                      onnx_concatenated(c, dims, 3, 0));
+    berth_value_id place = onnx_counting(c, onnx_extent_of(c, a->k, 2));
+    berth_value_id end = onnx_squeezed(c, onnx_sliced(c, mask, 0, 0, 1, 1), 0);
+    berth_value_id seen = onnx_make2(c, BERTH_OP_LESS, place, end);
+    if (given >= 0 && given == batch) return seen;
+    berth_value_id begin = onnx_squeezed(c, onnx_sliced(c, mask, 0, -1, INT64_MAX, 1), 0);
+    begin = onnx_mul(c, begin, onnx_sub(c, parts, one));  // one part has no beginnings
+    return onnx_both(c, seen, onnx_make2(c, BERTH_OP_GREATER_OR_EQUAL, place, begin));
+}
+
 // A mask of keys: (batch) counts of keys, (batch, keys) or (batch, queries, keys) with 0 where a key
 // is hidden. What is hidden gets mask_filter_value.
 static void hide_keys(onnx_compose *c, onnx_attention *a, berth_value_id mask) {
@@ -47,16 +71,7 @@ static void hide_keys(onnx_compose *c, onnx_attention *a, berth_value_id mask) {
     int rank = onnx_compose_want_rank(c, mask, "the mask of keys", 1, 3);
     berth_value_id seen;
     if (rank == 1) {
-        int64_t given = onnx_compose_extent(c, mask, 0), batch = onnx_compose_extent(c, a->q, 0);
-        if (!c->status && given >= 0 && batch >= 0 && given != batch)
-            onnx_compose_fail(c, BERTH_UNSUPPORTED, "a mask of %lld counts for a batch of %lld",
-                              (long long)given, (long long)batch);
-        // A run fails where there are not as many as rows of the batch.
-        berth_value_id dims[2] = {onnx_unsqueezed(c, onnx_extent_of(c, a->q, 0), 0),
-                                  onnx_int_list(c, (int64_t[]){1, 1, 1}, 3)};
-        mask = onnx_make2(c, BERTH_OP_RESHAPE, onnx_cast_to(c, mask, BERTH_DTYPE_I64),
-                          onnx_concatenated(c, dims, 2, 0));
-        seen = onnx_make2(c, BERTH_OP_LESS, onnx_counting(c, onnx_extent_of(c, a->k, 2)), mask);
+        seen = seen_between(c, a, mask);
     } else {
         seen = onnx_make2(c, BERTH_OP_GREATER, mask, onnx_like(c, mask, 0));
         if (rank == 2) seen = onnx_unsqueezed(c, seen, 1);
@@ -212,10 +227,28 @@ static berth_value_id turned(onnx_compose *c, berth_value_id x, berth_value_id o
                         onnx_call_int(c->call, "rotary_interleaved", 0) != 0);
 }
 
+// q, but a run fails where rows of the batch do not all have the whole past and the new keys: seqlens_k (one
+// less than the keys of each) says so, which is an index here that is 0 then. Without past, keys after a row's
+// own are those that no query of it sees.
+static berth_value_id of_whole_pasts(onnx_compose *c, berth_value_id q, berth_value_id past) {
+    berth_value_id lengths = onnx_compose_input(c, 5);
+    if (past == BERTH_NONE || lengths == BERTH_NONE) return q;
+    berth_value_id before = onnx_extent_of(c, past, 2);
+    berth_value_id last = onnx_add(c, before, onnx_extent_of(c, q, 2));
+    last = onnx_sub(c, last, onnx_scalar(c, BERTH_DTYPE_I64, 1));
+    lengths =
+        onnx_reshaped(c, onnx_cast_to(c, lengths, BERTH_DTYPE_I64), (int64_t[]){-1, 1, 1, 1}, 4);
+    berth_value_id less = onnx_sub(c, lengths, last);
+    berth_value_id any = onnx_make2(c, BERTH_OP_MIN, before, onnx_scalar(c, BERTH_DTYPE_I64, 1));
+    less = onnx_mul(c, onnx_mul(c, less, less), any);
+    berth_value_id zero = onnx_reshaped(c, onnx_like(c, q, 0), (int64_t[]){1}, 1);
+    return onnx_add(c, q, onnx_picked(c, zero, less, 0));
+}
+
 // The keys, the values and the past are one after the other: a past that is a buffer of a fixed
-// length, filled in part, is refused as far as the lengths are known.
+// length, filled in part, is refused.
 berth_status onnx_build_ms_group_query_attention(onnx_call *call) {
-    onnx_compose c = onnx_compose_begin(call, 1, 11);
+    onnx_compose c = onnx_compose_begin(call, 1, 12);
     onnx_attention a = {.bias = onnx_compose_input(&c, 10),
                         .allowed = BERTH_NONE,
                         .scale = onnx_call_float(call, "scale", 0),
@@ -227,8 +260,8 @@ berth_status onnx_build_ms_group_query_attention(onnx_call *call) {
     berth_value_id past_v = onnx_compose_input(&c, 4), offset = BERTH_NONE;
     int64_t left = onnx_call_int(call, "local_window_size", -1);
     bool rotates = onnx_call_int(call, "do_rotary", 0) != 0;
-    if (onnx_call_int(call, "smooth_softmax", 0) == 1)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "smooth_softmax");
+    a.sink = onnx_compose_input(&c, 11);
+    a.has_sink = a.sink != BERTH_NONE || onnx_call_int(call, "smooth_softmax", 0) == 1;
     if ((past_k == BERTH_NONE) != (past_v == BERTH_NONE) ||
         (k == BERTH_NONE) != (v == BERTH_NONE) || heads < 1 || key_heads < 1 || heads > INT32_MAX ||
         key_heads > INT32_MAX)
@@ -251,7 +284,11 @@ berth_status onnx_build_ms_group_query_attention(onnx_call *call) {
         q = onnx_sliced(&c, q, 2, 0, heads * size, 1);
     }
     if (c.status) return c.status;
-    a.q = onnx_split_heads(&c, q, heads);
+    a.q = of_whole_pasts(&c, onnx_split_heads(&c, q, heads), past_k);
+    if (a.sink != BERTH_NONE)  // of each head
+        a.sink = onnx_reshaped(&c, a.sink, (int64_t[]){1, heads, 1, 1}, 4);
+    else if (a.has_sink)
+        a.sink = onnx_like(&c, a.q, 0);
     a.k = onnx_split_heads(&c, k, key_heads);
     a.v = onnx_split_heads(&c, v, key_heads);
     if (past_k != BERTH_NONE) offset = onnx_extent_of(&c, past_k, 2);

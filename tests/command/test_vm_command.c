@@ -573,6 +573,45 @@ Test(vm_command, bounds_are_checked) {
                     1, "outside its bounds 1..8");
 }
 
+static void write_counts(const char *path, int32_t first, int32_t second) {
+    const int32_t counts[2] = {first, second};
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    fprintf(file, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0,
+            "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }");
+    fwrite(counts, sizeof(counts), 1, file);
+    fclose(file);
+}
+
+// Both rows of the batch have 5 keys before the new one, which GroupQueryAttention is told as counts less 1:
+// rows whose past is shorter than the others' would get other rows' keys.
+Test(vm_command, counts_of_keys_that_are_not_the_past_are_an_error) {
+#define SMOOTH "tests/models/domains/group_query_smooth/"
+    static const struct {
+        int32_t first, second;
+        const char *message;
+    } cases[] = {{5, 5, NULL}, {5, 3, "element 1 of its indices is 4"}, {4, 4, "element 0"}};
+    char path[] = "/tmp/berth-counts-XXXXXX.npy", command[1024];
+    int handle = mkstemps(path, 4);
+    cr_assert_geq(handle, 0);
+    close(handle);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        write_counts(path, cases[i].first, cases[i].second);
+        size_t used = (size_t)snprintf(command, sizeof(command),
+                                       "run " SMOOTH "model.onnx --input x5=%s", path);
+        for (int n = 0; n < 7; ++n)
+            if (n != 5)
+                used +=
+                    (size_t)snprintf(command + used, sizeof(command) - used,
+                                     " --input x%d=" SMOOTH "test_data_set_0/input_%d.pb", n, n);
+        if (cases[i].message)
+            berth_run_fails(command, 1, cases[i].message);
+        else
+            cr_assert_eq(berth_run(command)->exit_status, 0);
+    }
+    unlink(path);
+}
+
 Test(vm_command, what_cannot_be_in_a_file_is_refused) {
     built b;
     build(&b, counting, "--specialise N=3");

@@ -462,11 +462,44 @@ def scores():
     ml("label_encoder_nan", "LabelEncoder", [np.array([np.nan, 2.0, 7.0], np.float32)], 1, ml_opset=4, **keys)
 
 
+def rare_forms():
+    """Attributes and operands of com.microsoft that few models have."""
+    a, b = floats(3, 2, 4), floats(4, 2, 5)
+    case("fused_matmul_batch_a", "FusedMatMul", [a, floats(2, 4, 5)], 1, open_dims=True, transBatchA=1)
+    case("fused_matmul_batch_b", "FusedMatMul", [floats(2, 3, 4), b], 1, open_dims=True, transBatchB=1, alpha=0.5)
+    case("fused_matmul_batch_both", "FusedMatMul", [floats(4, 2, 3), floats(5, 2, 4)], 1, transBatchA=1, transA=1, transBatchB=1, transB=1)
+    for activation, params in (("Elu", dict(activation_alpha=0.5)), ("Selu", dict(activation_alpha=1.5, activation_gamma=0.7)), ("Softplus", {}),
+                               ("Softsign", {}), ("ThresholdedRelu", dict(activation_alpha=0.3))):
+        case(f"fused_gemm_{activation.lower()}", "FusedGemm", [floats(3, 4), floats(4, 5), floats(5)], 1, activation=activation, **params)
+    points = [np.float32(1 / 32), np.uint8(120), np.float32(1 / 32), np.uint8(110)]
+    image = numbers(0, 256, (2, 5, 6, 3), np.uint8)
+    case("qlinear_average_pool_last", "QLinearAveragePool", [image, *points], 1, constants=(1, 2, 3, 4), kernel_shape=[2, 2], strides=[2, 1],
+         channels_last=1)
+    case("qlinear_global_average_pool_last", "QLinearGlobalAveragePool", [image, *points], 1, constants=(1, 2, 3, 4), open_dims=1, channels_last=1)
+    groups = np.array([1, 0] * 16, np.int32)
+    nibbles = [numbers(0, 256, (8, 2, 8), np.uint8), floats(16), None]
+    case("matmul_nbits_groups", "MatMulNBits", [floats(3, 32), *nibbles, groups], 1, constants=(1, 2, 4), K=32, N=8, bits=4, block_size=16)
+    batch, length, heads, size = 2, 4, 2, 4
+    packed = [floats(batch, length, 8), floats(8, 3 * heads * size), floats(3 * heads * size)]
+    ends = np.array([4, 3, 1, 0], np.int32)
+    for name, opened in (("", False), ("_open", 2)):
+        case(f"attention_ends_and_beginnings{name}", "Attention", [*packed, ends], 1, constants=(1, 2), open_dims=opened, num_heads=heads)
+    size = 8
+    q, k, v = floats(batch, 1, 4 * size), floats(batch, 1, 2 * size), floats(batch, 1, 2 * size)
+    past = [floats(batch, 2, 5, size), floats(batch, 2, 5, size)]
+    counts = [np.full(batch, 5, np.int32), np.array(6, np.int32)]
+    case("group_query_smooth", "GroupQueryAttention", [q, k, v, *past, *counts], 3, open_dims=1, num_heads=4, kv_num_heads=2, smooth_softmax=1)
+    case("group_query_sinks", "GroupQueryAttention", [q, k, v, *past, *counts, None, None, None, None, floats(4)], 3, num_heads=4, kv_num_heads=2,
+         local_window_size=3)
+    x, tables = floats(1, 2, 3, 8), [floats(16, 4), floats(16, 4)]
+    case("rotary_embedding_scale", "RotaryEmbedding", [x, np.array([[3, 1, 7]], np.int64), *tables], 1, scale=2.0)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
                  weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run,
-                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers, scores):
+                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers, scores, rare_forms):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 

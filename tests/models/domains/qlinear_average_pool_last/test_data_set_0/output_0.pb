@@ -1,0 +1,1 @@
+By0J<p«[tŠ;D„NCB£S@n>n‚3ª?4žlRB•`ŠHv¢µV~¹R­“š_’B‰rYhNRphK˜x
