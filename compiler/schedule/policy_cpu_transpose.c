@@ -41,6 +41,7 @@ typedef struct transposition {
     bool
         repeats;  // elements may be computed again: nothing that they are computed from lies under the results
     bool guarded;  // the value is a choice between it and something else, by a condition on indices
+    bool padded;   // along `along`, too: channels that fill up a block
     bool failed;
 } transposition;
 
@@ -213,9 +214,8 @@ static bool find_loops(transposition *t) {
     const berth_stmt_node store = fn->stmts.data[t->nest.body];
     expr_list loads = {0};
     t->along = results_along(fn, &ranges, &t->nest);
-    if (t->along < 0 || !list_loads(fn, store.value, &loads) ||
-        berth_cpu__used_in_conditions(fn, store.value, t->nest.loops[t->along].var, 0))
-        return false;
+    if (t->along < 0 || !list_loads(fn, store.value, &loads)) return false;
+    t->padded = berth_cpu__used_in_conditions(fn, store.value, t->nest.loops[t->along].var, 0);
     for (t->across = 0; t->across < t->nest.count; ++t->across)
         if (t->across != t->along && loads_fit(t, &ranges, &loads)) return find_guard(t);
     return false;
@@ -512,18 +512,19 @@ static berth_stmt guarded_middle(transposition *t, berth_nest part, int64_t lane
     return inside ? berth_tfn_if(t->fn, value.a, inside, fill(t, side(t, part, value.c))) : 0;
 }
 
-// A row with a border, in three parts.
-static berth_stmt guarded_blocks(transposition *t, berth_nest pair, int64_t lanes) {
+// A row with a border along loop `loop` of the pair, in three parts.
+static berth_stmt guarded_blocks(transposition *t, berth_nest pair, int loop, int64_t lanes) {
     berth_tfn *fn = t->fn;
     berth_ranges ranges = ranges_of(t, &t->nest);
     int64_t low = 0;
-    int64_t high = pair.loops[1].extent - 1;
-    berth_cpu__narrow(fn, &ranges, fn->stmts.data[pair.body].value, pair.loops[1].var, &low, &high);
+    int64_t high = pair.loops[loop].extent - 1;
+    berth_cpu__narrow(fn, &ranges, fn->stmts.data[pair.body].value, pair.loops[loop].var, &low,
+                      &high);
     if (high - low + 1 < BERTH_CPU_LEAST_LANES) return 0;
     berth_nest middle = {0};
     berth_nest last = {0};
-    berth_status status = berth_schedule_peel(fn, &pair, 1, low, &middle);
-    if (!status) status = berth_schedule_peel(fn, &middle, 1, high - low + 1, &last);
+    berth_status status = berth_schedule_peel(fn, &pair, loop, low, &middle);
+    if (!status) status = berth_schedule_peel(fn, &middle, loop, high - low + 1, &last);
     if (status) {
         berth_decisions_refuse(fn, status);
         return 0;
@@ -532,9 +533,14 @@ static berth_stmt guarded_blocks(transposition *t, berth_nest pair, int64_t lane
     berth_stmt items[3];
     uint32_t n = 0;
     for (int i = 0; i < 3; ++i) {
-        if (parts[i]->loops[1].extent <= 0) continue;
+        if (parts[i]->loops[loop].extent <= 0) continue;
         simplify(t, parts[i], &ranges);
-        items[n] = parts[i] == &middle ? guarded_middle(t, middle, lanes) : fill(t, *parts[i]);
+        if (parts[i] != &middle)
+            items[n] = fill(t, *parts[i]);
+        else if (loop == 0 && is_guarded(t, fn->stmts.data[middle.body].value))
+            items[n] = guarded_blocks(t, middle, 1, lanes);
+        else
+            items[n] = guarded_middle(t, middle, lanes);
         if (!items[n++]) return 0;
     }
     return n == 1 ? items[0] : berth_tfn_seq(fn, items, n);
@@ -580,7 +586,8 @@ berth_stmt berth_cpu__transposed(berth_tfn *fn, const berth_nest *nest, const be
         outer.loops[outer.count++].kind = outer_kind(&t);
     }
     int64_t lanes = t.moves ? most_lanes : facts->lanes;
-    outer.body = t.guarded ? guarded_blocks(&t, pair, lanes) : groups(&t, pair, lanes, &outer);
+    outer.body = t.guarded ? guarded_blocks(&t, pair, t.padded ? 0 : 1, lanes)
+                           : groups(&t, pair, lanes, &outer);
     if (t.failed || !outer.body) return 0;
     return outer.count ? berth_nest_emit(fn, &outer) : outer.body;
 }

@@ -134,6 +134,45 @@ Test(moves, other_values) {
     }
 }
 
+// Channels that fill up the last block of a layout: what is moved goes through registers, the rest is written by itself.
+Test(moves, beside_a_border) {
+    static const char *const values[] = {
+        "select(%i < 22, %x[%i, %j], 7:T)",
+        "select(%i >= 2, %x[%i - 2, %j], 7:T)",
+        "select(%i >= 1 && %i < 23 && %j >= 3, %x[%i - 1, %j - 3], 7:T)",
+    };
+    static const char *const of[] = {"u8", "i16", "i32", "i64"};
+    static const form extents = {.extents = {22, 41, 24}};
+    enum { value_count = sizeof(values) / sizeof(values[0]) };
+    for (size_t i = 0; i < value_count * sizeof(of) / sizeof(of[0]) * target_count; ++i) {
+        const char *type = of[i / value_count / target_count];
+        const char *target = targets[i / value_count % target_count];
+        const char *value = values[i % value_count];
+        char text[512] = "module \"m\"\n";
+        add(text, sizeof(text),
+            "tensor @f(%x: T[D0,D1] in, %y: T[D1,D2] out) {\n"
+            "  parallel %j in D1 { parallel %i in D2 { %y[%j, %i] = ",
+            &extents, type);
+        add(text, sizeof(text), value, &extents, type);
+        add(text, sizeof(text), " } }\n}\n", &extents, type);
+        bench_case c = support_case_parse(text);
+        support_fill(&c, 5);
+        cr_assert_null(support_interpret(&c));
+        const void *plain = c.buffers[1];
+        cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, target)));
+        cr_assert_null(support_interpret(&c));
+        cr_expect(memcmp(plain, c.buffers[1], support_buffer_bytes(&c, 1)) == 0, "%s: interpreted",
+                  value);
+        cr_assert_null(support_run_compiled(&c, support_target(c.arena, "cpu"), true));
+        cr_expect(memcmp(plain, c.buffers[1], support_buffer_bytes(&c, 1)) == 0, "%s for %s", value,
+                  target);
+        berth_codegen_result result;
+        cr_expect_not_null(strstr(kernel_text(&c, &result), "berth_transpose_uint"), "%s for %s",
+                           value, target);
+        support_case_destroy(&c);
+    }
+}
+
 // What conditions choose of elements and zeros keeps its bits.
 Test(moves, chosen_halves) {
     static const char *const values[] = {
