@@ -200,7 +200,8 @@ static berth_status read_indices(const reader *r, const berth_image__file *file,
     uint32_t channels = coloured ? 3 : 1;
     BERTH_TRY(berth_image__allocate(file, r->width, r->height, channels, &pixels));
     for (size_t i = 0; i < count; ++i)
-        memcpy(pixels + i * channels, r->palette[indices[i]], channels);
+        for (uint32_t c = 0; c < channels; ++c)
+            pixels[i * channels + c] = r->palette[indices[i]][c];
     *out = (berth_image){r->width, r->height, channels, pixels};
     return BERTH_OK;
 }

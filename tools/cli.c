@@ -90,9 +90,11 @@ static const struct argp_option options[] = {
     {"target", key_target, "T", 0,
      "Target: a tag, a short form (\"opencl -host=cpu\"), a JSON file, or local (default: cpu)", 1},
     {"host", key_host, "T", 0, "Target of the host", 1},
-    {"executor", key_executor, "auto|graph|vm|aot", 0,
-     "What runs programs: graph, vm (control flow, any shape), auto (the default: vm where it is "
-     "needed, else graph), or aot (`berth build`: C sources)",
+    // Without "auto|": of options that leave no room for text in their line, argp (glibc 2.36) puts margins into the wrong
+    // line where its buffer is full there.
+    {"executor", key_executor, "graph|vm|aot", 0,
+     "What runs programs: graph, vm (control flow, any shape), or aot (`berth build`: C sources); "
+     "auto, the default, is vm where it is needed",
      1},
     {"runtime", key_runtime, "hosted|bare", 0, "Runtime; bare only with executor aot", 1},
     {"memory", key_memory, "NAME=BYTES,...", 0,
@@ -111,9 +113,8 @@ static const struct argp_option options[] = {
      1},
     {"input", key_input, "[NAME=]FILE", 0,
      "Value of an input, or without NAME= of the first, second, ... one: ONNX TensorProto (.pb), "
-     "NumPy (.npy, .npz), a picture (BMP, JPEG, JPEG 2000, PNG, PNM, TIFF, WebP; its bytes where "
-     "the input is a vector of u8) or bytes as they are (.raw, .bin); u8 "
-     "becomes f32 where the input takes that; may be repeated",
+     "NumPy (.npy, .npz), a picture (PNG, JPEG, TIFF, WebP) or bytes as they are (.raw, "
+     ".bin); u8 becomes f32 where the input takes that; may be repeated",
      2},
     {"layout", key_layout, "NCHW|NHWC|CHW|HWC|HW", 0,
      "Dimensions of pictures, and which of u8 is channels (default: NCHW)", 2},
@@ -351,8 +352,8 @@ static error_t parse_model(int key, char *arg, struct argp_state *state) {
     case key_target: cli->target = arg; return 0;
     case key_host: cli->host = arg; return 0;
     case key_executor:
-        berth_cli_choose_value(state, key, arg);
         cli->executor = strcmp(arg, "auto") == 0 ? NULL : arg;
+        if (cli->executor) berth_cli_choose_value(state, key, arg);
         return 0;
     case key_runtime:
         berth_cli_choose_value(state, key, arg);
