@@ -161,7 +161,8 @@ static void unpack_indices(const reader *r, size_t row_bytes, uint8_t *indices) 
         uint8_t *to = row_of(r, indices, y, 1);
         for (size_t x = 0; x < r->width; ++x) {
             size_t bit = x * r->bits;
-            to[x] = (uint8_t)(from[bit / 8] >> (8 - r->bits - bit % 8) & ((1u << r->bits) - 1));
+            to[x] = (uint8_t)((uint32_t)from[bit / 8] >> (8 - r->bits - bit % 8) &
+                              ((1u << r->bits) - 1));
         }
     }
 }

@@ -64,7 +64,7 @@ static berth_value_id aggregated(onnx_compose *c, const onnx_trees *e, berth_val
                          : strcmp(how, "MAX") == 0 ? BERTH_OP_REDUCE_MAX
                                                    : BERTH_OP_REDUCE_SUM;
     berth_value_id y = onnx_reduced(c, kind, weights, (int64_t[]){1}, 1, false);
-    if (e->absent) {  // what no tree has a leaf for is 0
+    if (e->absent != 0) {  // what no tree has a leaf for is 0
         berth_value_id none = onnx_make2(c, BERTH_OP_EQUAL, y, onnx_like(c, y, e->absent));
         y = onnx_where(c, none, onnx_like(c, y, 0), y);
     }

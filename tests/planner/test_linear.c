@@ -5,11 +5,13 @@
 
 #include "tests/planner/support.h"
 
+typedef enum shape_kind { RESULTS, TUPLE, FIELDS } shape_kind;
+
 typedef struct shape {
     berth_arena *arena;
     berth_module *module;
     uint32_t count;
-    enum { RESULTS, TUPLE, FIELDS } kind;
+    shape_kind kind;
 } shape;
 
 static double seconds(void) {
@@ -70,7 +72,7 @@ static double same_time_ns(void *user, const berth_module *module, berth_func_id
     return 1e3 * (1 + device);
 }
 
-static double plan_seconds(int kind, uint32_t count, bool valued) {
+static double plan_seconds(shape_kind kind, uint32_t count, bool valued) {
     double least = 1e9;
     for (int run = 0; run < 3; ++run) {
         shape s = {.arena = new_arena(), .count = count, .kind = kind};
@@ -88,7 +90,7 @@ static double plan_seconds(int kind, uint32_t count, bool valued) {
     return least;
 }
 
-static void check_linear(int kind, uint32_t count, bool valued) {
+static void check_linear(shape_kind kind, uint32_t count, bool valued) {
     double small = plan_seconds(kind, count / 16, valued),
            large = plan_seconds(kind, count, valued);
     cr_log_info("%u operations: %g s, a sixteenth %g s", count, large, small);
