@@ -88,7 +88,7 @@ typedef struct bmp {
     size_t size_bytes;
 } bmp;
 
-static void put(bmp *b, uint32_t value, int bytes) {
+static void put(bmp *b, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) b->bytes[b->size_bytes++] = (uint8_t)(value >> (8 * i));
 }
 
