@@ -88,8 +88,8 @@ typedef struct bmp {
     size_t size_bytes;
 } bmp;
 
-static void put(bmp *b, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) b->bytes[b->size_bytes++] = (uint8_t)(value >> (8 * i));
+static void put(bmp *b, uint32_t value, int bytes) {
+    for (; bytes > 0; --bytes, value >>= 8) b->bytes[b->size_bytes++] = (uint8_t)value;
 }
 
 // Both headers; `extra` bytes of masks and palette come between them and the pixels.
