@@ -104,7 +104,8 @@ static const berth_file_field vm_port_fields[] = {TEXT(berth_vm_port, name),
                                                   X64S(berth_vm_port, dims, BERTH_MAX_RANK),
                                                   X64S(berth_vm_port, least, BERTH_MAX_RANK),
                                                   X64S(berth_vm_port, most, BERTH_MAX_RANK),
-                                                  U32(berth_vm_port, state)};
+                                                  U32(berth_vm_port, state),
+                                                  U32S(berth_vm_port, same_as, BERTH_MAX_RANK)};
 static const berth_file_field vm_message_fields[] = {TEXT(berth_file_vm_message, text)};
 static const berth_file_field vm_tensor_fields[] = {
     U32(berth_file_vm_tensor, dtype), U32(berth_file_vm_tensor, rank),

@@ -71,6 +71,8 @@ typedef struct berth_vm_port {
     // attributes "input_kinds" and "output_kinds" of an imported @main say
     uint32_t kind;
     uint32_t state;  // of an input: 0, or 1 + the output that is its value in the next run
+    // Of an input's dimensions: 0, or 1 + BERTH_MAX_RANK * input + dimension of the first that the model declares alike.
+    uint32_t same_as[BERTH_MAX_RANK];
 } berth_vm_port;
 
 typedef struct berth_vm_program {

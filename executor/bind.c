@@ -212,11 +212,12 @@ static berth_status open_peers(const berth_session *session) {
         berth_status status = berth_device_open_peer(session->devices[step->device].device,
                                                      session->devices[peer].device);
         if (status)
-            return berth_status_prefix(
-                status,
-                "step \"%s\" copies from \"%s\" to \"%s\" over a link of the target, which is not "
-                "here (without that link, it is planned by way of the host)",
-                step->name, program->devices[step->device].name, program->devices[peer].name);
+            return berth_status_prefix(status,
+                                       "step \"%s\" copies from \"%s\" to \"%s\" over a link that "
+                                       "is not here (without it in "
+                                       "the target, the host is the way)",
+                                       step->name, program->devices[step->device].name,
+                                       program->devices[peer].name);
     }
     return BERTH_OK;
 }

@@ -26,8 +26,8 @@ berth_status berth_executor__check_alignment(const berth_program_pool *pool,
     if (needed <= pool->alignment_bytes) return BERTH_OK;
     return berth_status_make(
         BERTH_INCOMPATIBLE,
-        "planned for an alignment of %u bytes, but the device needs %u: plan again with the "
-        "alignment of this device in the target",
+        "planned for an alignment of %u bytes, but the device needs %u: plan again with that in "
+        "the target",
         pool->alignment_bytes, needed);
 }
 

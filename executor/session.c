@@ -62,8 +62,8 @@ berth_status berth_session_open(berth_allocator allocator, const berth_program *
     if (strcmp(program->executor, "graph") != 0)
         return berth_status_make(
             BERTH_UNSUPPORTED,
-            "opening \"%s\": it is for executor \"%s\", whose programs are sources "
-            "for a C compiler, which its build has written; here runs \"graph\"",
+            "opening \"%s\": it is for executor \"%s\", whose build writes sources for a C "
+            "compiler; here runs \"graph\"",
             program->name, program->executor);
     if (!given.base)
         return berth_executor__open_first(allocator, program, &given, 0, NULL, BERTH_OK,

@@ -98,12 +98,11 @@ berth_status berth_executor__share_pool(berth_session *session, uint32_t index) 
     uint64_t size_bytes = pool->size_bytes ? pool->size_bytes : 1;
     uint32_t first = allocating_device(session, index);
     if (!works_in_host_memory(owner))
-        return berth_status_make(
-            BERTH_UNSUPPORTED,
-            "device \"%s\" shares it with others, but not with the host: "
-            "devices share memory only where the host reaches it too. Give each "
-            "a memory of its own in the target",
-            program->devices[pool->device].name);
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "device \"%s\" shares it with others, but not with the host, "
+                                 "which has to reach it: give "
+                                 "each a memory of its own in the target",
+                                 program->devices[pool->device].name);
     if (first == BERTH_NO_INDEX) {
         BERTH_TRY(berth_buffer_share(owner, size_bytes, &session->pools[index]));
     } else {

@@ -36,9 +36,31 @@ static berth_status check_input(const berth_vm_port *port, const berth_vm_value 
                              shape, port->type);
 }
 
+// Dimensions of one symbol. All inputs are what their ports say.
+static berth_status check_same(const berth_vm_program *program, berth_vm_value *const *inputs,
+                               uint32_t input) {
+    const berth_vm_port *port = &program->inputs[input];
+    for (int d = 0; port->is_tensor && d < port->rank; ++d) {
+        const uint32_t first = (port->same_as[d] - 1) / BERTH_MAX_RANK;
+        const uint32_t axis = (port->same_as[d] - 1) % BERTH_MAX_RANK;
+        if (first > input || !program->inputs[first].is_tensor) continue;
+        const int64_t extent = inputs[input]->tensor.dims[d];
+        const int64_t wanted = inputs[first]->tensor.dims[axis];
+        if (extent != wanted)
+            return berth_status_make(BERTH_INCOMPATIBLE,
+                                     "input \"%s\" (%s): dimension %d is %lld, but that of "
+                                     "\"%s\" (%s) is %lld",
+                                     port->name, port->type, d, (long long)extent,
+                                     program->inputs[first].name, program->inputs[first].type,
+                                     (long long)wanted);
+    }
+    return BERTH_OK;
+}
+
 berth_status berth_vm_check_inputs(const berth_vm_program *program, berth_vm_value *const *inputs) {
     for (uint32_t i = 0; i < program->input_count; ++i)
         BERTH_TRY(check_input(&program->inputs[i], inputs[i]));
+    for (uint32_t i = 0; i < program->input_count; ++i) BERTH_TRY(check_same(program, inputs, i));
     return BERTH_OK;
 }
 

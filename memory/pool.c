@@ -235,8 +235,8 @@ berth_status berth_pool_say_refusal(berth_pool *pool, berth_status status) {
     berth_status_free(status);
     return berth_status_make(
         BERTH_OUT_OF_MEMORY,
-        "the values of the run need more memory than their limit of %llu bytes: there was no "
-        "room for one of %llu bytes. Raise the limit, or give smaller inputs",
+        "values of the run need more memory than their limit of %llu bytes: no room for one of "
+        "%llu bytes. Raise the limit, or give smaller inputs",
         (unsigned long long)facts.limit_bytes, (unsigned long long)facts.refused_bytes);
 }
 

@@ -49,6 +49,7 @@ typedef struct onnx_importer {
     berth_func_id function;
     BERTH_VEC(onnx_mapped_file) mapped;  // external data files
     BERTH_VEC(berth_dim_binding) dims;   // symbols fixed by options and bound inputs
+    BERTH_VEC(const char *) dim_inputs;  // per dimension that a bound input fixed, which
     uint32_t given_dims;                 // of `dims`: those from options, which come first
     berth_limit_watch built_nodes;       // after inlining functions
     // Where nodes are being built:

@@ -24,29 +24,6 @@ static const berth_dim_binding *dim_of(const onnx_importer *im, const char *name
     return NULL;
 }
 
-static berth_status bind_dim(onnx_importer *im, const char *input, const char *name,
-                             int64_t extent) {
-    const berth_dim_binding *bound = dim_of(im, name);
-    if (!bound) {
-        berth_vec_push(im->scratch, &im->dims, (berth_dim_binding){name, extent});
-        return BERTH_OK;
-    }
-    if (bound->extent == extent) return BERTH_OK;
-    if (!input)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "dimension %s is given twice, as %lld and as %lld", name,
-                                 (long long)bound->extent, (long long)extent);
-    if (bound < im->dims.data + im->given_dims)
-        return berth_status_make(BERTH_INVALID_ARGUMENT,
-                                 "input \"%s\": dimension %s is %lld here, but is given as %lld",
-                                 input, name, (long long)extent, (long long)bound->extent);
-    berth_log_message(im->options->log, BERTH_LOG_WARNING,
-                      "%s: input \"%s\": dimension %s is %lld here and %lld elsewhere; every input "
-                      "keeps its own",
-                      im->file, input, name, (long long)extent, (long long)bound->extent);
-    return BERTH_OK;
-}
-
 // Whether `node` asks operand `index` for its element type and nothing else.
 static bool asks_type_alone(const onnx_node *node, uint32_t index) {
     return index == 1 && !*node->domain && strcmp(node->op_type, "CastLike") == 0;
@@ -66,6 +43,40 @@ static bool reads_more_than_type(const onnx_graph *graph, const char *name) {
     for (uint32_t i = 0; i < graph->outputs.count; ++i)
         if (strcmp(graph->outputs.data[i].name, name) == 0) return true;
     return false;
+}
+
+static berth_status bind_dim(onnx_importer *im, const char *input, const char *name,
+                             int64_t extent) {
+    const berth_dim_binding *bound = dim_of(im, name);
+    if (!bound) {
+        berth_vec_push(im->scratch, &im->dims, (berth_dim_binding){name, extent});
+        if (input) berth_vec_push(im->scratch, &im->dim_inputs, input);
+        return BERTH_OK;
+    }
+    if (bound->extent == extent) return BERTH_OK;
+    if (!input)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "dimension %s is given twice, as %lld and as %lld", name,
+                                 (long long)bound->extent, (long long)extent);
+    if (bound < im->dims.data + im->given_dims)
+        return berth_status_make(BERTH_INVALID_ARGUMENT,
+                                 "input \"%s\": dimension %s is %lld here, but is given as %lld",
+                                 input, name, (long long)extent, (long long)bound->extent);
+    const char *other = im->dim_inputs.data[bound - im->dims.data - im->given_dims];
+    if (!reads_more_than_type(&im->model.graph, input) ||
+        !reads_more_than_type(&im->model.graph, other)) {
+        berth_log_message(
+            im->options->log, BERTH_LOG_WARNING,
+            "%s: dimension %s is %lld in input \"%s\" and %lld in \"%s\", one of which "
+            "nothing reads elements or the shape of",
+            im->file, name, (long long)extent, input, (long long)bound->extent, other);
+        return BERTH_OK;
+    }
+    return berth_status_make(BERTH_INVALID_ARGUMENT,
+                             "input \"%s\": dimension %s is %lld here, but %lld in input \"%s\": "
+                             "the model declares both "
+                             "alike",
+                             input, name, (long long)extent, (long long)bound->extent, other);
 }
 
 static bool fits_declared(const onnx_value *value, const berth_tensor *tensor) {

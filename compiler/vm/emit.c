@@ -251,6 +251,24 @@ static void set_bounds(const berth_module *module, const char *all, const berth_
     }
 }
 
+// Which dimension of an earlier input, or of this one, is the same symbol, or follows from symbols in the same way. Inputs
+// that nothing reads are not compared: the shape of such a one is of no account.
+static void set_same(const berth_module *module, const berth_graph *graph, const uint32_t *uses,
+                     const berth_value_id *values, uint32_t input, int axis, berth_vm_port *port) {
+    const int64_t dim = berth_type_get(module, graph->values.data[values[input]].type)->dims[axis];
+    for (uint32_t i = 0; i <= input && dim != BERTH_DIM_UNKNOWN; ++i) {
+        const berth_type *type = berth_type_get(module, graph->values.data[values[i]].type);
+        const int rank = type->kind != BERTH_TYPE_TENSOR || uses[values[i]] == 0 ? 0
+                         : i == input                                            ? axis
+                                                                                 : type->rank;
+        for (int d = 0; d < rank; ++d) {
+            if (type->dims[d] != dim) continue;
+            port->same_as[axis] = 1 + i * BERTH_MAX_RANK + (uint32_t)d;
+            return;
+        }
+    }
+}
+
 static berth_vm_port *ports_of(const berth_module *module, const berth_graph *graph,
                                const berth_value_id *values, uint32_t count, const char *kinds) {
     uint32_t kind_count = 0;
@@ -259,6 +277,8 @@ static berth_vm_port *ports_of(const berth_module *module, const berth_graph *gr
         berth_attrs_ints(module, &module->functions.data[main].attrs, kinds, &kind_count);
     const char *bounds =
         berth_attrs_string(module, &module->functions.data[main].attrs, "bounds", NULL);
+    const uint32_t *uses = berth_graph_count_uses(graph, module->arena);
+    const bool is_input = values == graph->regions.data[0].params.data;
     berth_vm_port *ports = berth_arena_new_array(module->arena, berth_vm_port, count + 1);
     for (uint32_t i = 0; i < count; ++i) {
         const berth_value *value = &graph->values.data[values[i]];
@@ -276,7 +296,9 @@ static berth_vm_port *ports_of(const berth_module *module, const berth_graph *gr
         if (held && kind_count == count) ports[i].kind = (uint32_t)held[i];
         for (int d = 0; d < ports[i].rank; ++d) {
             ports[i].dims[d] = berth_dim_is_symbol(type->dims[d]) ? -1 : type->dims[d];
-            if (ports[i].dims[d] < 0) set_bounds(module, bounds, type, d, &ports[i]);
+            if (ports[i].dims[d] >= 0) continue;
+            set_bounds(module, bounds, type, d, &ports[i]);
+            if (is_input && uses[values[i]]) set_same(module, graph, uses, values, i, d, &ports[i]);
         }
     }
     return ports;

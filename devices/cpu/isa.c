@@ -38,9 +38,8 @@ static berth_status check(berth_arena *arena, const char *needs) {
     if (!used) return BERTH_OK;
     return berth_status_make(
         BERTH_INCOMPATIBLE,
-        "the kernels were compiled for processors with %s, which this one "
-        "(%s) lacks, or the system does not give to this process: build the program again for "
-        "this machine",
+        "the kernels need a processor with %s, which this one (%s) lacks, or the system does not "
+        "give to this process: build the program again here",
         missing, facts.cpu_model);
 }
 

@@ -39,8 +39,8 @@ static berth_status unmap(const opencl_device *device, cl_command_queue queue,
 static berth_status moved(const opencl_device *device) {
     return berth_status_make(
         BERTH_UNSUPPORTED,
-        "%s gives shared memory another address each time: it cannot be shared "
-        "without copies. Give the device a memory of its own in the target",
+        "%s gives shared memory another address each time: give it a memory of its own in the "
+        "target",
         device->base.info.name);
 }
 
@@ -50,7 +50,7 @@ static berth_status make_shared(opencl_device *device, void *data, uint64_t size
         return berth_status_make(
             BERTH_UNSUPPORTED,
             "%s does not work in host memory (CL_DEVICE_HOST_UNIFIED_MEMORY is false): give it a "
-            "memory of its own in the target, and values are copied",
+            "memory of its own in the target",
             device->base.info.name);
     if (size_bytes > device->max_allocation_bytes)
         return berth_status_make(

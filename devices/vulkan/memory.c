@@ -163,7 +163,7 @@ berth_status berth_vulkan__buffer_import(berth_device *base, void *data, uint64_
         return berth_status_make(BERTH_UNSUPPORTED,
                                  "%s cannot use memory of the host's as it is "
                                  "(VK_EXT_external_memory_host): give it a memory of its own in "
-                                 "the target, and values are copied",
+                                 "the target",
                                  base->info.name);
     if (size_bytes == 0)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "import: there are no bytes");

@@ -78,6 +78,45 @@ static void write_npy(const char *path, int rows, const char *more, const float 
               fwrite(values, sizeof(float), count, file) == count && fclose(file) == 0);
 }
 
+// Two inputs that share a dimension, given different extents of it: in a program file, which would have no code for
+// them, and in a session, which could compile for any.
+Test(bounds_command, inputs_of_one_dimension_agree) {
+    static const char text[] = "module \"two\"\n"
+                               "graph @main(%a: f32[n,2], %b: f32[n,3]) {bounds = \"n=1..4\"} {\n"
+                               "  %axes = constant() {value = i64[2] (0, 1)}: i64[2]\n"
+                               "  %s = reduce_sum(%a, %axes) {keepdims = 0}\n"
+                               "  %t = reduce_sum(%b, %axes) {keepdims = 0}\n"
+                               "  %y = add(%s, %t)\n"
+                               "  return %y\n}\n";
+    static const float ones[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    char folder[] = "/tmp/berth-bounds-XXXXXX", model[64], paths[3][64], command[512];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(model, sizeof(model), "%s/m.txt", folder);
+    static const char *const names[] = {"a", "b", "other"};
+    for (int i = 0; i < 3; ++i) {
+        snprintf(paths[i], sizeof(paths[i]), "%s/%s.npy", folder, names[i]);
+        write_npy(paths[i], i < 2 ? 3 : 2, i ? " 3" : " 2", ones, i == 0 || i == 2 ? 6 : 9);
+    }
+    write_text(model, text);
+    snprintf(command, sizeof(command), "build %s --executor vm -o %s.berth", model, model);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    static const char *const forms[] = {".berth", " --executor vm"};
+    for (int i = 0; i < 2; ++i) {
+        snprintf(command, sizeof(command), "run %s%s --input a=%s --input b=%s", model, forms[i],
+                 paths[0], paths[1]);
+        r = berth_run(command);
+        cr_assert_eq(r->exit_status, 0, "%s", r->err);
+        snprintf(command, sizeof(command), "run %s%s --input a=%s --input b=%s", model, forms[i],
+                 paths[0], paths[2]);
+        berth_run_fails(command, 1,
+                        "input \"b\" (f32[n,3]): dimension 0 is 2, but that of \"a\" (f32[n,2]) "
+                        "is 3");
+    }
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
 // A cache that grows by a row, with a mask that is one longer than the cache: one program for all lengths, with the
 // lengths of the cache alone as bounds.
 Test(bounds_command, a_dimension_follows_from_another) {
