@@ -38,7 +38,7 @@ LD_LIBRARY_PATH=$emulation BERTH_CACHE_DIR=$work/cache scripts/gpu_goals.sh "$bu
 expect '^goal    copy: [0-9.]+ ms on the device, [0-9.]+ GB/s$'
 expect '^goal    product: [0-9.]+ ms on the device, [0-9.]+ TFLOP/s, cuBLAS [0-9.]+ ms: [0-9.]+ % of its speed, 85 % wanted: (NOT )?reached$'
 expect '^goal    copy: .* % of the bandwidth, 80 % wanted: (NOT )?reached$'
-expect '^goal    steps: -?[0-9.]+ us for each of 2 steps beside its kernel, 2.5 us wanted: (NOT )?reached$'
+expect '^goal    steps: ([0-9.]+ us for each of 2 steps beside its kernel, [0-9.]+ us with it, 2.5 us wanted: (NOT )?reached|at most [0-9.]+ us for each of 2 steps, its kernel with it, 2.5 us wanted: (reached|not shown))$'
 [ "$(grep -c '^goal ' "$work/out")" -eq 4 ] || fail "other lines: $(cat "$work/out")"
 
 # Without libcublas the product is measured all the same. Files that are no libraries stand before an installed one.
@@ -53,6 +53,26 @@ printf 'missing product 32 48 16 f16 85\ncopy bandwidth 256\n' >"$work/goals/goa
 LD_LIBRARY_PATH=$work/plain BERTH_CACHE_DIR=$work/cache scripts/gpu_goals.sh "$build" "$work/report" "$work/goals" >"$work/out" 2>&1 && fail "a goal without a module passes"
 expect '^FAILED  goal missing: exit status 1$'
 expect '^goal    copy: '
+
+# Nor is a share of a bandwidth that was not measured one that was reached.
+printf 'missing bandwidth 256\ncopy bytes 256 80\n' >"$work/goals/goals"
+LD_LIBRARY_PATH=$work/plain BERTH_CACHE_DIR=$work/cache scripts/gpu_goals.sh "$build" "$work/report" "$work/goals" >"$work/out" 2>&1 && fail "a share of nothing passes"
+expect '^FAILED  goal copy: the bandwidth that it is a share of was not measured$'
+grep -q 'reached' "$work/out" && fail "$(cat "$work/out")"
+
+# Times of kernels by their events that are longer than a run with graphs show no goal of launches.
+mkdir "$work/other"
+cat >"$work/other/berth" <<'END'
+#!/usr/bin/env bash
+[[ " $* " == *" --profile "* ]] || { echo "latency: median 2.000 ms, p90"; exit 0; }
+echo "profile: mean of 20 runs"
+echo "2.5 50% 0 - 0 0 cuda:0 f32[1] a"
+END
+chmod +x "$work/other/berth"
+printf 'steps launches 200 2.5\nsteps launches 100 25\n' >"$work/goals/goals"
+scripts/gpu_goals.sh "$work/other" "$work/report" "$work/goals" >"$work/out" 2>&1 || fail "$(cat "$work/out")"
+expect '^goal    steps: at most 10.00 us for each of 200 steps, its kernel with it, 2.5 us wanted: not shown$'
+expect '^goal    steps: at most 20.00 us for each of 100 steps, its kernel with it, 25 us wanted: reached$'
 
 # Launches are those of graphs: what a step costs is not measured where steps are handed over one by one.
 echo 'steps launches 2 2.5' >"$work/goals/goals"
