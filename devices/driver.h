@@ -57,11 +57,14 @@ typedef struct berth_device_info {
         [384];  // for people: what kernels may use, and what is lacking; "" = nothing to say
     char kernel_features
         [128];  // what kernels may use, as targets list it, with commas between: "subgroup_arithmetic"
-    char arch[32];   // what kernels are compiled for, as targets say it: "sm_90"; "" = not said
-    bool is_cpu;     // the processor itself behind another interface (PoCL)
-    bool lacks_f64;  // kernels cannot use 64-bit floats
-    bool unified;    // works in the host's memory: buffers can be shared with the host. Always so,
-                     // and not said here, where memory 0 is host_visible
+    char arch[32];    // what kernels are compiled for, as targets say it: "sm_90"; "" = not said
+    bool is_cpu;      // the processor itself behind another interface (PoCL)
+    bool lacks_f64;   // kernels cannot use 64-bit floats
+    bool unified;     // works in the host's memory: buffers can be shared with the host. Always so,
+                      // and not said here, where memory 0 is host_visible
+    bool lacks_i64;   // kernels cannot use 64-bit integers,
+    bool lacks_8bit;  // elements of 8 bits, bool among them,
+    bool lacks_16bit;  // elements of 16 bits, floats among them
     uint64_t max_group_size;
     uint64_t local_memory_bytes;
     uint32_t max_bindings;    // buffers of one kernel; 0 = as many as BERTH_DEVICE_MAX_BINDINGS

@@ -61,6 +61,9 @@ void berth_devices__aligned_free(berth_allocator allocator, berth_aligned_block 
 void berth_devices__host_copy(const berth_command *command);
 void berth_devices__host_fill(const berth_command *command);
 
+// features.c: the text at `index` of those that lie one after the other ("shaderInt8\0shaderInt64\0").
+const char *berth_devices__text_at(const char *texts, size_t index);
+
 // features.c: puts features behind `text`, those that are there and those that are not: "; shaderInt64; lacks shaderInt8, ...". `names`
 // are texts one after the other ("shaderInt8\0shaderInt64\0"), `has` in their order.
 void berth_devices__put_features(char *text, size_t capacity, const char *names, const bool *has);

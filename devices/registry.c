@@ -150,7 +150,7 @@ static berth_status report_row(report_state *state, const row *at, berth_driver_
     berth_driver *driver = NULL;
     berth_status status = berth_driver_open(at->ops->kind, state->allocator, &driver);
     if (!status) status = report_devices(scratch, state->arena, driver, report);
-    if (berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    if (status == berth_status_oom()) return status;  // ours; a driver's is a reason like any other
     report->available = !status;
     if (status) report->reason = berth_arena_strdup(state->arena, berth_status_message(status));
     berth_status_free(status);

@@ -12,6 +12,10 @@ static void put_int(berth_arena *arena, json *object, const char *key, int64_t v
     if (value > 0) berth_target__json_set(arena, object, key, berth_target__json_int(arena, value));
 }
 
+static void put_true(berth_arena *arena, json *object, const char *key, bool value) {
+    if (value) berth_target__json_set(arena, object, key, berth_target__json_bool(arena, true));
+}
+
 // Those of the machine's cores (NULL: none), and `more`, which commas part (NULL: none).
 static void put_features(berth_arena *arena, json *object, const berth_machine_facts *machine,
                          const char *more) {
@@ -68,15 +72,15 @@ json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts
     put_int(arena, object, "max_bindings", device->max_bindings);
     put_int(arena, object, "memory_capacity_bytes", device->memory_capacity_bytes);
     put_int(arena, object, "memory_alignment_bytes", device->memory_alignment_bytes);
-    if (device->lacks_f64)
-        berth_target__json_set(arena, object, "lacks_f64", berth_target__json_bool(arena, true));
+    put_true(arena, object, "lacks_f64", device->lacks_f64);
+    put_true(arena, object, "lacks_i64", device->lacks_i64);
+    put_true(arena, object, "lacks_8bit", device->lacks_8bit);
+    put_true(arena, object, "lacks_16bit", device->lacks_16bit);
     if (device->uses_host_cores)
         berth_target__json_set(
             arena, object, "resource",
             berth_target__json_string(arena, device->core_pool ? device->core_pool : "host"));
-    if (device->shares_host_memory)
-        berth_target__json_set(arena, object, "shares_host_memory",
-                               berth_target__json_bool(arena, true));
+    put_true(arena, object, "shares_host_memory", device->shares_host_memory);
     return object;
 }
 

@@ -93,6 +93,9 @@ typedef struct berth_target {
     int64_t compute_units;
     int64_t subgroup_size;
     bool lacks_f64;
+    bool lacks_i64;
+    bool lacks_8bit;
+    bool lacks_16bit;
     int64_t max_group_size;
     int64_t local_memory_bytes;
     int64_t max_bindings;  // 0 = not said; see berth_target_max_bindings
@@ -275,6 +278,9 @@ typedef struct berth_machine_device {
     int64_t memory_capacity_bytes;
     int64_t memory_alignment_bytes;
     bool lacks_f64;
+    bool lacks_i64;
+    bool lacks_8bit;
+    bool lacks_16bit;
     bool shares_host_memory;
     bool uses_host_cores;  // processor cores behind another interface: no faster beside the CPU
     // Of such a device, where it has fewer of the cores than there are: what it shares its threads with

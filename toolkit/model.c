@@ -64,6 +64,9 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
         .features = berth_arena_strdup(job->arena, info.kernel_features),
         .compute_units = info.compute_units,
         .lacks_f64 = info.lacks_f64,
+        .lacks_i64 = info.lacks_i64,
+        .lacks_8bit = info.lacks_8bit,
+        .lacks_16bit = info.lacks_16bit,
         .uses_host_cores = info.is_cpu,
         .core_pool = core_pool_of(job, &info, kind, ordinal),
         .shares_host_memory = coincides,
@@ -81,7 +84,6 @@ static berth_status ask_driver(facts_job *job, const berth_driver_ops *ops,
     berth_machine_facts *facts = job->facts;
     berth_driver *driver = NULL;
     berth_status status = berth_driver_open(ops->kind, berth_allocator_system(), &driver);
-    if (berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
     berth_machine_asked *asked = &job->asked[facts->asked_count++];
     asked->kind = kind;
     if (status) {  // not here: `local` then has no such device, and `berth devices` says why

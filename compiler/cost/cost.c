@@ -355,13 +355,38 @@ static bool copy_ns(void *user, uint32_t from, uint32_t to, uint64_t size_bytes,
 
 // ---- support ------------------------------------------------------------------------------------
 
-static bool uses_dtype(const berth_module *module, const berth_graph *graph, const berth_op *op,
-                       berth_dtype dtype) {
+// Of operands that kernels read, and of results, a bit each.
+static uint32_t dtypes_of(const berth_module *module, const berth_graph *graph,
+                          const berth_op *op) {
+    uint32_t types = 0, host = berth_op_facts_get(op->kind)->host_operands;
     for (uint32_t i = 0; i < op->input_count; ++i)
-        if (dtype_of(module, graph, op->inputs[i]) == dtype) return true;
+        if (i >= 32 || !(host >> i & 1u)) types |= 1u << dtype_of(module, graph, op->inputs[i]);
     for (uint32_t i = 0; i < op->output_count; ++i)
-        if (dtype_of(module, graph, op->outputs[i]) == dtype) return true;
-    return false;
+        types |= 1u << dtype_of(module, graph, op->outputs[i]);
+    return types;
+}
+
+// What the operation has elements of and kernels of the device cannot use; NULL: nothing.
+static const char *lacking_type(const berth_target *target, const berth_module *module,
+                                const berth_graph *graph, const berth_op *op) {
+    enum {
+        INTEGERS_64 = 1u << BERTH_DTYPE_I64 | 1u << BERTH_DTYPE_U64,
+        BYTES = 1u << BERTH_DTYPE_I8 | 1u << BERTH_DTYPE_U8 | 1u << BERTH_DTYPE_BOOL,
+        HALVES = 1u << BERTH_DTYPE_I16 | 1u << BERTH_DTYPE_U16 | 1u << BERTH_DTYPE_F16 |
+                 1u << BERTH_DTYPE_BF16,
+    };
+    const struct {
+        bool lacks;
+        uint32_t types;
+        const char *why;
+    } rows[] = {{target->lacks_f64, 1u << BERTH_DTYPE_F64, "the device has no 64-bit floats"},
+                {target->lacks_i64, INTEGERS_64, "the device has no 64-bit integers"},
+                {target->lacks_8bit, BYTES, "the device has no elements of 8 bits"},
+                {target->lacks_16bit, HALVES, "the device has no elements of 16 bits"}};
+    uint32_t types = dtypes_of(module, graph, op);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i)
+        if (rows[i].lacks && types & rows[i].types) return rows[i].why;
+    return NULL;
 }
 
 static const char *lowering_refusal(cost_model *model, const berth_module *module,
@@ -402,9 +427,10 @@ static const char *unsupported(void *user, const berth_module *module, berth_fun
     const berth_kind_rules *rules = rules_of(model, device);
     const berth_rules_question question = question_of(model, module, function, id, device);
     if (rules && rules->unsupported) return rules->unsupported(&question);
+    // Views, too: another layout on one side of it is a kernel.
+    const char *lacking = lacking_type(target->devices[device].target, module, graph, op);
+    if (lacking) return lacking;
     if (berth_op_has(op->kind, BERTH_TRAIT_VIEW)) return NULL;
-    if (target->devices[device].target->lacks_f64 && uses_dtype(module, graph, op, BERTH_DTYPE_F64))
-        return "the device has no 64-bit floats";
     uint32_t most = berth_target_max_bindings(target->devices[device].target);
     if (!berth_bindings_suffice(module, graph, &id, 1, most))
         return berth_arena_printf(arena,

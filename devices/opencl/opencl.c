@@ -408,8 +408,8 @@ static berth_status add_platform(opencl_driver *driver, cl_platform_id platform)
     cl_uint count = 0;
     cl_int error =
         driver->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &count);
-    if (error == CL_DEVICE_NOT_FOUND || count == 0) return BERTH_OK;
-    BERTH_TRY(berth_opencl__check(NULL, error, "list the devices of a platform"));
+    if (error == CL_DEVICE_NOT_FOUND) return BERTH_OK;
+    BERTH_TRY(berth_opencl__check(NULL, error, "list its devices"));
     if (count > MAX_DEVICES) count = MAX_DEVICES;
     size_t size = sizeof(*driver->ordinals);
     struct opencl_ordinal *ordinals =
@@ -434,7 +434,17 @@ static berth_status enumerate(opencl_driver *driver) {
             "%d); Debian: pocl-opencl-icd for CPUs, or the GPU vendor's driver",
             (int)error);
     if (count > MAX_PLATFORMS) count = MAX_PLATFORMS;
-    for (cl_uint i = 0; i < count; ++i) BERTH_TRY(add_platform(driver, platforms[i]));
+    berth_status broken = BERTH_OK;  // the first platform that is: others serve without it
+    for (cl_uint i = 0; i < count; ++i) {
+        berth_status status = add_platform(driver, platforms[i]);
+        if (status && !broken)
+            broken = berth_status_prefix(status, "OpenCL platform %u", i);
+        else
+            berth_status_free(status);
+    }
+    if (broken && driver->ordinal_count == 0) return broken;
+    driver->broken = broken;
+    if (broken) driver->base.lacking = berth_status_message(broken);
     if (driver->ordinal_count == 0)
         return berth_status_make(BERTH_UNAVAILABLE, "%u OpenCL platform%s, but no device", count,
                                  count == 1 ? " is here" : "s are here");
@@ -446,6 +456,7 @@ static void opencl_close(berth_driver *base) {
     for (uint32_t i = 0; i < driver->ordinal_count; ++i)
         if (driver->ordinals[i].peers) driver->api.clReleaseContext(driver->ordinals[i].peers);
     pthread_mutex_destroy(&driver->lock);
+    berth_status_free(driver->broken);
     berth_free(base->allocator, driver->ordinals,
                driver->ordinal_count * sizeof(*driver->ordinals));
     berth_dynlib_abandon(driver->api.library);  // platforms keep threads of their own

@@ -37,6 +37,7 @@ typedef struct opencl_driver {
         cl_context peers;
     } * ordinals;
     uint32_t ordinal_count;
+    berth_status broken;  // of a platform that lists no devices; base.lacking is its message
 } opencl_driver;
 
 typedef struct opencl_wait opencl_wait;  // wait.c

@@ -75,36 +75,42 @@ berth_status berth_vulkan__load_device(const vulkan_api *api, VkDevice device,
     return BERTH_OK;
 }
 
-typedef struct error_fact {
+static const struct {
     VkResult result;
     berth_code code;
-    const char *text;
-} error_fact;
+} errors[] = {{VK_ERROR_OUT_OF_HOST_MEMORY, BERTH_OUT_OF_MEMORY},
+              {VK_ERROR_OUT_OF_DEVICE_MEMORY, BERTH_OUT_OF_MEMORY},
+              {VK_ERROR_OUT_OF_POOL_MEMORY, BERTH_OUT_OF_MEMORY},
+              {VK_ERROR_TOO_MANY_OBJECTS, BERTH_OUT_OF_MEMORY},
+              {VK_ERROR_MEMORY_MAP_FAILED, BERTH_OUT_OF_MEMORY},
+              {VK_ERROR_DEVICE_LOST, BERTH_UNAVAILABLE},
+              {VK_ERROR_INITIALIZATION_FAILED, BERTH_UNAVAILABLE},
+              {VK_ERROR_INCOMPATIBLE_DRIVER, BERTH_UNAVAILABLE},
+              {VK_ERROR_FEATURE_NOT_PRESENT, BERTH_UNSUPPORTED},
+              {VK_ERROR_EXTENSION_NOT_PRESENT, BERTH_UNSUPPORTED},
+              {VK_ERROR_INVALID_EXTERNAL_HANDLE, BERTH_UNSUPPORTED}};
 
-// Without "VK_ERROR_".
-static const error_fact errors[] = {
-    {VK_ERROR_OUT_OF_HOST_MEMORY, BERTH_OUT_OF_MEMORY, "OUT_OF_HOST_MEMORY"},
-    {VK_ERROR_OUT_OF_DEVICE_MEMORY, BERTH_OUT_OF_MEMORY, "OUT_OF_DEVICE_MEMORY"},
-    {VK_ERROR_OUT_OF_POOL_MEMORY, BERTH_OUT_OF_MEMORY, "OUT_OF_POOL_MEMORY"},
-    {VK_ERROR_TOO_MANY_OBJECTS, BERTH_OUT_OF_MEMORY, "TOO_MANY_OBJECTS"},
-    {VK_ERROR_MEMORY_MAP_FAILED, BERTH_OUT_OF_MEMORY, "MEMORY_MAP_FAILED"},
-    {VK_ERROR_DEVICE_LOST, BERTH_UNAVAILABLE,
-     "DEVICE_LOST: the device has stopped, and everything on it is gone"},
-    {VK_ERROR_INITIALIZATION_FAILED, BERTH_UNAVAILABLE, "INITIALIZATION_FAILED"},
-    {VK_ERROR_INCOMPATIBLE_DRIVER, BERTH_UNAVAILABLE,
-     "INCOMPATIBLE_DRIVER: no driver is installed (Debian: mesa-vulkan-drivers, or the "
-     "GPU vendor's)"},
-    {VK_ERROR_FEATURE_NOT_PRESENT, BERTH_UNSUPPORTED, "FEATURE_NOT_PRESENT"},
-    {VK_ERROR_EXTENSION_NOT_PRESENT, BERTH_UNSUPPORTED, "EXTENSION_NOT_PRESENT"},
-    {VK_ERROR_INVALID_EXTERNAL_HANDLE, BERTH_UNSUPPORTED, "INVALID_EXTERNAL_HANDLE"},
-};
+// In their order, without "VK_ERROR_".
+static const char error_texts[] =
+    "OUT_OF_HOST_MEMORY\0"
+    "OUT_OF_DEVICE_MEMORY\0"
+    "OUT_OF_POOL_MEMORY\0"
+    "TOO_MANY_OBJECTS\0"
+    "MEMORY_MAP_FAILED\0"
+    "DEVICE_LOST: the device has stopped, and everything on it is gone\0"
+    "INITIALIZATION_FAILED\0"
+    "INCOMPATIBLE_DRIVER: no driver is installed (Debian: mesa-vulkan-drivers, or the GPU "
+    "vendor's)\0"
+    "FEATURE_NOT_PRESENT\0"
+    "EXTENSION_NOT_PRESENT\0"
+    "INVALID_EXTERNAL_HANDLE\0";
 
 berth_status berth_vulkan__check(VkResult result, const char *what) {
     if (result == VK_SUCCESS) return BERTH_OK;
     for (size_t i = 0; i < COUNT(errors); ++i)
         if (errors[i].result == result)
             return berth_status_make(errors[i].code, "%s: Vulkan says VK_ERROR_%s", what,
-                                     errors[i].text);
+                                     berth_devices__text_at(error_texts, i));
     return berth_status_make(BERTH_UNAVAILABLE, "%s: Vulkan error %d", what, (int)result);
 }
 

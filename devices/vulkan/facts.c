@@ -56,9 +56,7 @@ static const char names[] = "shaderFloat64\0"
                             "cooperativeMatrix\0";
 
 const char *berth_vulkan__feature_name(int feature) {
-    const char *name = names;
-    while (feature-- > 0) name += strlen(name) + 1;
-    return name;
+    return berth_devices__text_at(names, (size_t)feature);
 }
 
 static bool has_extension(const vulkan_api *api, VkPhysicalDevice physical, const char *name) {
@@ -282,7 +280,12 @@ void berth_vulkan__fill_info(const vulkan_facts *facts, uint32_t ordinal,
     describe_features(facts, out_info->features, sizeof(out_info->features));
     out_info->is_cpu = facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU;
     list_kernel_features(facts, out_info->kernel_features, sizeof(out_info->kernel_features));
-    out_info->lacks_f64 = !facts->features.shaderFloat64;
+    const bool *has = facts->has;
+    out_info->lacks_i64 = !has[HAS_INT64];
+    out_info->lacks_f64 =
+        !has[HAS_FLOAT64] || out_info->lacks_i64;  // functions of f64 look at bits
+    out_info->lacks_8bit = !has[HAS_STORAGE_8] || !has[HAS_INT8];
+    out_info->lacks_16bit = !has[HAS_STORAGE_16] || !has[HAS_INT16];
     out_info->max_group_size = facts->limits.maxComputeWorkGroupInvocations;
     out_info->local_memory_bytes = facts->limits.maxComputeSharedMemorySize;
     out_info->memory_count = facts->shared ? 1 : 2;

@@ -2,6 +2,7 @@
 //
 //   clFlush:2:-5     the second call of clFlush gives error -5; number 0: every call
 //   clFlush:2:-5*    from the second call of clFlush on every function gives error -5: a device that is lost
+//   clGetDeviceIDs:1:-5+   the same as without +, and the first platform is listed twice
 //   hang             what is enqueued comes after an event that never comes
 //
 // Found in place of the system's by the folder that it lies in (LD_LIBRARY_PATH).
@@ -81,7 +82,17 @@ static void hold(cl_command_queue queue) {
         return *error != CL_SUCCESS ? NULL : real_##name arguments;                                \
     }
 
-FAULTY(clGetPlatformIDs, (cl_uint n, cl_platform_id *o, cl_uint *c), (n, o, c))
+EXPORTED cl_int CL_API_CALL clGetPlatformIDs(cl_uint n, cl_platform_id *o, cl_uint *c) {
+    REAL(clGetPlatformIDs)
+    const char *wanted = getenv("BERTH_FLAKY_LIBOPENCL");
+    cl_int result = fault("clGetPlatformIDs");
+    if (result == CL_SUCCESS) result = real_clGetPlatformIDs(n, o, c);
+    if (result != CL_SUCCESS || !wanted || !strchr(wanted, '+') || n < 2) return result;
+    o[1] = o[0];
+    *c = 2;
+    return CL_SUCCESS;
+}
+
 FAULTY(clGetPlatformInfo, (cl_platform_id p, cl_platform_info w, size_t n, void *o, size_t *s),
        (p, w, n, o, s))
 FAULTY(clGetDeviceIDs, (cl_platform_id p, cl_device_type t, cl_uint n, cl_device_id *o, cl_uint *c),

@@ -4,6 +4,7 @@
 //   vkQueueSubmit:0:-4@2 of the second device that is opened alone; so for vkWaitSemaphores
 //   hang, hang@2         what is submitted is never run
 //   old:2                the second device that is looked at, and those after it, have Vulkan 1.1
+//   lacks:i64            devices say that they have no shaderInt64; lacks:f64, lacks:8bit, lacks:16bit: likewise
 //
 // What is destroyed while work may use it ends the process: after a wait that failed, until the queue or the device was
 // waited for, and after one whose time was over while the device hung, for ever. To wait for one that hangs does so, too.
@@ -151,6 +152,7 @@ DESTROYED_OBJECTS(DESTROYED)
 static PFN_vkCreateDevice real_vkCreateDevice;
 static PFN_vkGetDeviceQueue real_vkGetDeviceQueue;
 static PFN_vkGetPhysicalDeviceProperties2 real_vkGetPhysicalDeviceProperties2;
+static PFN_vkGetPhysicalDeviceFeatures2 real_vkGetPhysicalDeviceFeatures2;
 static PFN_vkDestroyDevice real_vkDestroyDevice;
 static PFN_vkDestroyInstance real_vkDestroyInstance;
 static PFN_vkDeviceWaitIdle real_vkDeviceWaitIdle;
@@ -186,6 +188,25 @@ faulty_vkGetPhysicalDeviceProperties2(VkPhysicalDevice physical, VkPhysicalDevic
     if (physical != last) ++count;
     last = physical;
     if (count >= first) out->properties.apiVersion = VK_API_VERSION_1_1;
+}
+
+static VKAPI_ATTR void VKAPI_CALL
+faulty_vkGetPhysicalDeviceFeatures2(VkPhysicalDevice physical, VkPhysicalDeviceFeatures2 *out) {
+    const char *wanted = getenv("BERTH_FLAKY_VULKAN");
+    char lacks[16] = "";
+    real_vkGetPhysicalDeviceFeatures2(physical, out);
+    if (!wanted || sscanf(wanted, "lacks:%15s", lacks) != 1) return;
+    if (strcmp(lacks, "i64") == 0) out->features.shaderInt64 = VK_FALSE;
+    if (strcmp(lacks, "f64") == 0) out->features.shaderFloat64 = VK_FALSE;
+    VkBaseOutStructure *next = out->pNext;
+    for (; next; next = next->pNext) {
+        if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES &&
+            strcmp(lacks, "16bit") == 0)
+            ((VkPhysicalDeviceVulkan11Features *)next)->storageBuffer16BitAccess = VK_FALSE;
+        if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES &&
+            strcmp(lacks, "8bit") == 0)
+            ((VkPhysicalDeviceVulkan12Features *)next)->storageBuffer8BitAccess = VK_FALSE;
+    }
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL faulty_vkQueueSubmit(VkQueue queue, uint32_t count,
@@ -249,6 +270,7 @@ static PFN_vkVoidFunction replaced(const char *name, PFN_vkVoidFunction real) {
     FAULTY(vkCreateDevice, , )
     FAULTY(vkGetDeviceQueue, , )
     FAULTY(vkGetPhysicalDeviceProperties2, , )
+    FAULTY(vkGetPhysicalDeviceFeatures2, , )
     FAULTY(vkDestroyDevice, , )
     FAULTY(vkDestroyInstance, , )
     FAULTY(vkDeviceWaitIdle, , )
