@@ -27,8 +27,9 @@ typedef struct berth_cpu_tile {
     bool uses_panel;
     bool uses_weight_panel;
     int64_t chunk;  // tiles of rows (of columns: weight panel) that one group works through
-    berth_tile_order order;  // of the loops around tiles
-    berth_cpu_panel panel;   // that there could be
+    berth_nest_loop column_tiles;  // the loop that a tile is built for; extent 0: none
+    berth_tile_order order;        // of the loops around tiles
+    berth_cpu_panel panel;         // that there could be
     berth_cpu_weight_panel weight_panel;
     berth_intrinsic intrinsic;  // step of the sum; BERTH_INTRINSIC_COUNT = products one by one
 } berth_cpu_tile;

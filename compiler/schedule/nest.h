@@ -120,8 +120,11 @@ berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var,
 // code generator has these and no more.
 berth_expr berth_vectorize_tile_expr(berth_tfn *fn, berth_expr id, berth_var var, uint16_t lanes,
                                      berth_buf acc, berth_expr marker);
-berth_stmt berth_vectorize_tile_store(berth_tfn *fn, berth_stmt store, berth_var var,
-                                      uint16_t lanes, berth_buf acc, berth_expr marker);
+// `ranges` knows the variables around the store: conditions on indices become masks then, and what lies in its buffer
+// is loaded whatever they say.
+berth_stmt berth_vectorize_tile_store(berth_tfn *fn, berth_stmt store, const berth_ranges *ranges,
+                                      berth_var var, uint16_t lanes, berth_buf acc,
+                                      berth_expr marker);
 // Whether the loads of a value read next to each other in memory what iterations of `var` read one
 // after the other, or stay at one element. `ranges` must have `var`.
 bool berth_loads_are_contiguous(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,

@@ -19,6 +19,10 @@ static bool in_unit(const berth_cpu_tile *p) {
 // Nests share the loops around the tile; each is the tile of one kind (whole or rest in rows and
 // columns).
 static berth_stmt tile_body(berth_cpu_tile *p, berth_nest nest, int tile_loops, int64_t valid) {
+    if (p->column_tiles.extent) {  // around the others
+        memmove(&nest.loops[1], nest.loops, (size_t)nest.count++ * sizeof(nest.loops[0]));
+        nest.loops[0] = p->column_tiles;
+    }
     uint16_t lanes = (uint16_t)nest.loops[nest.count - 1].extent;
     berth_status status = BERTH_OK;
     if (p->intrinsic == BERTH_INTRINSIC_COUNT)
@@ -178,7 +182,9 @@ static berth_stmt column_tiles(berth_cpu_tile *p, berth_nest inner, berth_var co
     if (!by_block) BERTH_TRY_GOTO(status, berth_schedule_split(fn, &whole, at, lanes));
     whole.body =
         berth_replace_var_stmt(fn, whole.body, outer.var, berth_tfn_var_ref(fn, column_var));
+    p->column_tiles = (berth_nest_loop){column_var, columns.full, BERTH_LOOP_SERIAL};
     whole_body = row_tiles(p, whole, 0, row_tile_var, chunk, rows);
+    p->column_tiles.extent = 0;
     if (!whole_body || !rest_body) return whole_body;
     berth_expr is_whole = berth_tfn_binary(fn, BERTH_BINARY_LT, berth_tfn_var_ref(fn, column_var),
                                            berth_tfn_index(fn, columns.full));

@@ -10,6 +10,7 @@
 typedef struct tiler {
     berth_tfn *fn;
     berth_reduction reduction;
+    berth_ranges ranges;     // of all loops of the nest
     berth_nest_loop row;     // extent 1 when there is none
     berth_nest_loop column;  // vectors of a row; extent 1 when there is none
     berth_nest_loop lane;    // extent = lanes
@@ -130,10 +131,10 @@ static void emit_update(tiler *t, berth_expr update, bool shared) {
 // -------------------------------------------------------------------------------------------------------
 
 // Whether the lanes of a store are one distance apart, not in blocks.
-static bool stores_evenly(const tiler *t, const berth_ranges *ranges, berth_stmt store) {
+static bool stores_evenly(const tiler *t, berth_stmt store) {
     const berth_stmt_node node = t->fn->stmts.data[store];
     bool linear = false;
-    berth_linear at = berth_linear_access(t->fn, ranges, node.buf,
+    berth_linear at = berth_linear_access(t->fn, &t->ranges, node.buf,
                                           berth_tfn_store_indices(t->fn, store), node.index_count);
     (void)berth_linear_stride(t->fn, &at, t->lane.var, &linear);
     return linear;
@@ -143,14 +144,11 @@ static bool emit_vector_epilogue(tiler *t) {
     berth_tfn *fn = t->fn;
     berth_stmt stores[8];
     if (t->lanes == 1) return false;
-    berth_nest lanes = {.loops = {t->lane}, .count = 1};
-    berth_ranges ranges = berth_ranges_collect(fn);
-    ranges = berth_ranges_with(fn, &ranges, &lanes);
     berth_expr marker = berth_tfn_var_ref(fn, t->marker);
     for (int i = 0; i < t->reduction.epilogue_count; ++i) {
-        if (!stores_evenly(t, &ranges, t->reduction.epilogue[i])) return false;
-        stores[i] = berth_vectorize_tile_store(fn, t->reduction.epilogue[i], t->lane.var, t->lanes,
-                                               t->reduction.acc, marker);
+        if (!stores_evenly(t, t->reduction.epilogue[i])) return false;
+        stores[i] = berth_vectorize_tile_store(fn, t->reduction.epilogue[i], &t->ranges,
+                                               t->lane.var, t->lanes, t->reduction.acc, marker);
         if (!stores[i]) return false;
     }
     for (int64_t r = 0; r < t->row.extent; ++r)
@@ -234,8 +232,7 @@ static bool emit_piece(epilogue *e, int64_t at, uint16_t width) {
     berth_tfn *fn = t->fn;
     berth_var piece = berth_tfn_var(fn, "piece");
     berth_nest lanes = {.loops = {{piece, width, BERTH_LOOP_SIMD}}, .count = 1};
-    berth_ranges ranges = berth_ranges_collect(fn);
-    ranges = berth_ranges_with(fn, &ranges, &lanes);
+    berth_ranges ranges = berth_ranges_with(fn, &t->ranges, &lanes);
     berth_expr lane = berth_tfn_binary(fn, BERTH_BINARY_ADD, berth_tfn_var_ref(fn, piece),
                                        berth_tfn_index(fn, at % t->lanes));
     berth_expr column = berth_tfn_index(fn, at / t->lanes);
@@ -247,7 +244,7 @@ static bool emit_piece(epilogue *e, int64_t at, uint16_t width) {
     for (int i = 0; i < t->reduction.epilogue_count; ++i) {
         berth_stmt store = epilogue_store(e, i, column, lane);
         if (!berth_store_is_contiguous(fn, &ranges, store, piece)) return false;
-        store = berth_vectorize_tile_store(fn, store, piece, width, t->reduction.acc,
+        store = berth_vectorize_tile_store(fn, store, &ranges, piece, width, t->reduction.acc,
                                            berth_tfn_var_ref(fn, acc));
         if (!store) return false;
         stores[i] = berth_replace_var_stmt(fn, store, acc, sums);
@@ -460,6 +457,8 @@ static berth_status unit_sums(tiler *t) {
 // ----------------------------------------------------------------------------------------------------------
 
 static berth_status take_loops(tiler *t, const berth_nest *nest, int tile_loops) {
+    berth_ranges known = berth_ranges_collect(t->fn);
+    t->ranges = berth_ranges_with(t->fn, &known, nest);
     if (tile_loops < 1 || tile_loops > 3 || tile_loops > nest->count)
         return refuse("one to three loops");
     const berth_nest_loop *loops = &nest->loops[nest->count - tile_loops];

@@ -14,7 +14,8 @@ typedef struct vectorizer {
     const berth_buf *renamed;  // by buffer: its vector form, BERTH_NONE = keeps its elements; NULL
     uint32_t renamed_count;
     bool failed;
-    bool f64;  // f64 has vectors, too
+    bool f64;         // f64 has vectors, too
+    bool asks_lanes;  // conditions on indices, too; `ranges` knows all variables then
     berth_expr *done;
     uint8_t *depends;  // 0 unknown, 1 no, 2 yes
     uint32_t done_count;
@@ -178,7 +179,31 @@ static bool shifts_inside(const berth_tfn *fn, berth_expr_node node) {
     return count->kind == BERTH_EXPR_INT && count->i >= 0 && count->i < bits;
 }
 
+static berth_expr numbers(vectorizer *v, berth_expr index) {
+    return berth_tfn_cast(v->fn, BERTH_DTYPE_I32, index);
+}
+
+// A comparison of indices whose difference grows by one from lane to lane, in numbers of 32 bits: lane < b - a.
+static berth_expr vector_question(vectorizer *v, berth_expr_node node) {
+    berth_tfn *fn = v->fn;
+    berth_expr rest = berth_tfn_binary(fn, BERTH_BINARY_SUB, node.a, node.b);
+    berth_linear form = berth_linear_of(fn, &v->ranges, rest);
+    berth_range range = berth_linear_range(fn, &v->ranges, &form);
+    bool linear = false;
+    int64_t stride = berth_linear_stride(fn, &form, v->var, &linear);
+    bool fits = range.low > INT32_MIN / 2 && range.high < INT32_MAX / 2;
+    if (!v->asks_lanes || !linear || stride != 1 || !fits) return fail(v);
+    berth_expr zero = berth_tfn_index(fn, 0);
+    berth_expr first = berth_replace_var(fn, berth_linear_expr(fn, &form), v->var, zero);
+    berth_expr lanes = numbers(v, berth_tfn_ramp(fn, zero, v->lanes));
+    berth_expr bound = numbers(v, berth_tfn_binary(fn, BERTH_BINARY_SUB, zero, first));
+    return berth_tfn_binary(fn, (berth_binary)node.op, lanes, bound);
+}
+
 static berth_expr vector_binary(vectorizer *v, berth_expr_node node) {
+    if (node.op >= BERTH_BINARY_EQ && node.op <= BERTH_BINARY_GE &&
+        v->fn->exprs.data[node.a].is_index)
+        return vector_question(v, node);
     berth_dtype from = (berth_dtype)v->fn->exprs.data[node.a].dtype;
     bool logic = from == BERTH_DTYPE_BOOL;
     if (v->fn->exprs.data[node.a].is_index || !(computes_in_vectors(v, from) || logic))
@@ -222,27 +247,41 @@ static bool is_direct(const berth_tfn *fn, berth_expr load) {
     return true;
 }
 
+// Whether all that a load may read lies in its buffer.
+static bool is_inside(vectorizer *v, berth_expr load) {
+    berth_access_list all = {0};
+    if (!v->asks_lanes || !is_direct(v->fn, load)) return false;
+    berth_cpu__collect_loads(v->fn, &v->ranges, load, &all);
+    return all.items.count == 1 &&
+           berth_linear_range(v->fn, &v->ranges, &all.items.data[0].at).low >= 0 &&
+           berth_cpu__reads_inside(v->fn, &v->ranges, &all.items.data[0], 0);
+}
+
 // A branch that loads nothing but what the condition has loaded already, or is there whatever it says: it may be
 // computed where it is not taken.
-static bool is_free_branch(const berth_tfn *fn, berth_expr branch, berth_expr condition) {
+static bool is_free_branch(vectorizer *v, berth_expr branch, berth_expr condition) {
+    const berth_tfn *fn = v->fn;
     if (!has_loads(fn, branch) || computes(fn, condition, branch)) return true;
     const berth_expr_node *node = &fn->exprs.data[branch];
     switch ((berth_expr_kind)node->kind) {
-    case BERTH_EXPR_LOAD: return !may_guard(fn, condition) && is_direct(fn, branch);
+    case BERTH_EXPR_LOAD:
+        return (!may_guard(fn, condition) && is_direct(fn, branch)) || is_inside(v, branch);
     case BERTH_EXPR_UNARY:
     case BERTH_EXPR_BINARY:
     case BERTH_EXPR_FMA:
     case BERTH_EXPR_CAST:
-        return is_free_branch(fn, node->a, condition) && is_free_branch(fn, node->b, condition) &&
-               is_free_branch(fn, node->c, condition);
+    case BERTH_EXPR_SELECT: {
+        const berth_expr_node parts = *node;  // looking adds nodes
+        return is_free_branch(v, parts.a, condition) && is_free_branch(v, parts.b, condition) &&
+               is_free_branch(v, parts.c, condition);
+    }
     default: return false;
     }
 }
 
 static berth_expr vector_select(vectorizer *v, berth_expr_node node) {
     bool by_lane = varies(v, node.a);
-    if (by_lane &&
-        !(is_free_branch(v->fn, node.b, node.a) && is_free_branch(v->fn, node.c, node.a)))
+    if (by_lane && !(is_free_branch(v, node.b, node.a) && is_free_branch(v, node.c, node.a)))
         return fail(v);
     berth_expr condition = by_lane ? vectorize(v, node.a) : node.a;
     berth_expr b = vectorize(v, node.b);
@@ -318,10 +357,8 @@ static vectorizer start(berth_tfn *fn, berth_var var, uint16_t lanes, berth_buf 
 
 // Ranges come from the loops of the function; a variable that is not in them yet gets [0, lanes).
 static void know_var(vectorizer *v) {
-    berth_range *ranges = berth_arena_copy(v->fn->module->arena, v->ranges.of_var,
-                                           (v->fn->vars.count + 1) * sizeof(*ranges));
-    ranges[v->var] = (berth_range){0, v->lanes - 1};
-    v->ranges.of_var = ranges;
+    berth_nest lanes = {.loops = {{v->var, v->lanes, BERTH_LOOP_SIMD}}, .count = 1};
+    v->ranges = berth_ranges_with(v->fn, &v->ranges, &lanes);
 }
 
 static berth_expr vectorize_expr(vectorizer v, berth_expr id) {
@@ -364,10 +401,12 @@ berth_stmt berth_vectorize_store(berth_tfn *fn, berth_stmt store, berth_var var,
     return vectorize_store(start(fn, var, lanes, acc, marker), store);
 }
 
-berth_stmt berth_vectorize_tile_store(berth_tfn *fn, berth_stmt store, berth_var var,
-                                      uint16_t lanes, berth_buf acc, berth_expr marker) {
+berth_stmt berth_vectorize_tile_store(berth_tfn *fn, berth_stmt store, const berth_ranges *ranges,
+                                      berth_var var, uint16_t lanes, berth_buf acc,
+                                      berth_expr marker) {
     vectorizer v = start(fn, var, lanes, acc, marker);
-    v.f64 = true;
+    v.f64 = v.asks_lanes = true;
+    v.ranges = *ranges;
     return vectorize_store(v, store);
 }
 
