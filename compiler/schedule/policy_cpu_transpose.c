@@ -7,7 +7,8 @@
 // A block of n rows takes n log2(n) instructions, each of which puts the lanes of two registers in
 // turn (perfect shuffles; Stone, "Parallel Processing with the Perfect Shuffle", 1971).
 //
-// Elements that are only moved may have any type. Their blocks stay two loops, which the printer has
+// Elements that are computed go through registers of f32, whatever they come from and become. Those that are only moved
+// may have any type: their blocks stay two loops, which the printer has
 // a function for (codegen/c_moves.h).
 #include <string.h>
 
@@ -140,6 +141,33 @@ static int results_along(berth_tfn *fn, const berth_ranges *ranges, const berth_
     return -1;
 }
 
+// Whether a value has nothing of a load but f32(load).
+static bool only_as_float(const berth_tfn *fn, berth_expr id, berth_expr load) {
+    const berth_expr_node *node = &fn->exprs.data[id];
+    switch ((berth_expr_kind)node->kind) {
+    case BERTH_EXPR_NONE:
+    case BERTH_EXPR_INT:
+    case BERTH_EXPR_FLOAT:
+    case BERTH_EXPR_VAR: return true;
+    case BERTH_EXPR_LOAD: return !berth_tfn_expr_equal(fn, id, load);
+    case BERTH_EXPR_CAST:
+        if (node->dtype == BERTH_DTYPE_F32 && berth_tfn_expr_equal(fn, node->a, load)) return true;
+        break;
+    default: break;
+    }
+    return only_as_float(fn, node->a, load) && only_as_float(fn, node->b, load) &&
+           only_as_float(fn, node->c, load);
+}
+
+// Whether registers of a block can hold what a load reads.
+static bool fits_block(const transposition *t, berth_expr load) {
+    berth_dtype dtype = (berth_dtype)t->fn->exprs.data[load].dtype;
+    if (t->moves) return dtype == t->dtype;
+    return dtype == BERTH_DTYPE_F32 ||
+           (berth_dtype_has_vectors(dtype) &&
+            only_as_float(t->fn, t->fn->stmts.data[t->nest.body].value, load));
+}
+
 // Whether one load goes along `across`, and all others along `along` or nowhere.
 static bool loads_fit(transposition *t, const berth_ranges *ranges, const expr_list *loads) {
     berth_var along = t->nest.loops[t->along].var;
@@ -152,8 +180,7 @@ static bool loads_fit(transposition *t, const berth_ranges *ranges, const expr_l
         int64_t step_across = load_stride(t->fn, ranges, loads->data[i], across, &linear_across);
         if (!linear || !linear_across) return false;
         if (step == 0 || step == 1) continue;
-        if (step_across != 1 || t->load || t->fn->exprs.data[loads->data[i]].dtype != t->dtype)
-            return false;
+        if (step_across != 1 || t->load || !fits_block(t, loads->data[i])) return false;
         t->load = loads->data[i];
     }
     return t->load != 0;
@@ -279,6 +306,7 @@ static berth_stmt block_of_registers(transposition *t, berth_expr load, berth_st
         berth_expr row = berth_replace_var(fn, load, along, berth_tfn_index(fn, i));
         row = berth_vectorize_expr(fn, row, across, lanes, BERTH_NONE, 0);
         if (!row) return 0;
+        row = berth_tfn_cast(fn, BERTH_DTYPE_F32, row);
         rows[i] = define(fn, "row", row, lanes, &items[n++]);
     }
     for (int round = 1; round < lanes; round *= 2) {
@@ -420,7 +448,8 @@ static berth_stmt blocks(transposition *t, berth_nest part, int64_t lanes) {
 // Neighbouring operands that are taken together: whole lines of the cache, pairs of them where operands and results
 // do not stay in the second level, and several where all of the block fits into half of the first one.
 static int64_t group_width(const transposition *t, const berth_nest *pair) {
-    int64_t size_bytes = (int64_t)berth_dtype_size_bytes(t->dtype);
+    int64_t size_bytes =
+        (int64_t)berth_dtype_size_bytes((berth_dtype)t->fn->exprs.data[t->load].dtype);
     int64_t width_bytes = line_bytes;
     if (t->facts->any_size) return 4 * width_bytes / size_bytes;
     if (2 * size_bytes * pair->loops[0].extent * pair->loops[1].extent > t->facts->l2_bytes)
@@ -550,11 +579,11 @@ berth_stmt berth_cpu__transposed(berth_tfn *fn, const berth_nest *nest, const be
                                  const berth_cpu_facts *facts) {
     const berth_stmt_node store = fn->stmts.data[nest->body];
     berth_dtype dtype = fn->bufs.data[store.buf].dtype;
-    bool moves = dtype != BERTH_DTYPE_F32;
     const berth_expr_node value = fn->exprs.data[store.value];
     bool choice = value.kind == BERTH_EXPR_SELECT;  // in front of what lies around, if any
     bool only_moved = berth_tfn_moved(fn, dtype, choice ? value.b : store.value) != 0;
-    if (moves && !only_moved) return 0;
+    bool moves = dtype != BERTH_DTYPE_F32 && only_moved;
+    if (!only_moved && !berth_dtype_has_vectors(dtype)) return 0;
     for (int i = 0; i < nest->count; ++i)
         if (nest->loops[i].extent <= 0) return 0;
     transposition t = {.fn = fn,

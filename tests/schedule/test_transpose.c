@@ -90,6 +90,28 @@ static const form forms[] = {
     {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "max(%x[%i, %j, %k, %l], 0.0)", {2, 33, 4, 8}, "", true},
     {"%x: f32[D0,D1,D2,D3]{aBcd16b} in", "%x[%i, %j, %k, %l]", {2, 3, 4, 8}, "", true},
     {"%x: f32[D0,D1,D2,D3]{aBcd8b} in", "%x[%i, %j, %k, %l]", {2, 21, 3, 11}, "", true},
+    // that are converted: what comes as another type, and what becomes one
+    {"%x: f16[D3,D2] in", "f32(%x[%l, %k])", {1, 1, 20, 43}, "", true},
+    {"%x: f16[D0,D1,3,D3] in",
+     "select(%k + -1 >= 0 && %k + -1 < 3, f32(%x[%i, %j, %k + -1, %l]), 0.0)",
+     {1, 32, 5, 9},
+     "aBcd16b",
+     true},
+    {"%x: u8[D3,D2] in, %a: f32[D2] in",
+     "(f32(%x[%l, %k]) - 3.0) * %a[%k]",
+     {1, 1, 17, 33},
+     "",
+     true},
+    {"%x: f32[D3,D2] in", "u8(round(%x[%l, %k] * 100.0) + 120.0)", {1, 1, 17, 33}, "", true},
+    {"%x: f32[D0,D1,D2,D3] in",
+     "i8(round(%x[%i, %j, %k, %l] * 64.0))",
+     {1, 32, 5, 9},
+     "aBcd16b",
+     true},
+    {"%x: f32[D3,D2] in", "f16(%x[%l, %k])", {1, 1, 20, 43}, "", true},
+    {"%x: u8[D3,D2] in", "u8(round(f32(%x[%l, %k]) * 0.5) + 7.0)", {1, 1, 20, 43}, "", true},
+    // not where integers are computed with
+    {"%x: u8[D3,D2] in", "f32(i32(%x[%l, %k]) * 3:i32)", {1, 1, 20, 43}, "", false},
 };
 
 enum { form_count = sizeof(forms) / sizeof(forms[0]) };
@@ -105,13 +127,21 @@ static void add(char *out, size_t size, const char *text, const form *f) {
     out[n] = 0;
 }
 
+static const char *type_of_result(const form *f) {
+    static const char *const types[] = {"u8", "i8", "f16"};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); ++i)
+        if (strncmp(f->value, types[i], strlen(types[i])) == 0) return types[i];
+    return "f32";
+}
+
 // A result in blocks has its loops in the order of its storage, as lowering has them.
 static bench_case build(const form *f) {
     char text[2048] = "module \"m\"\ntensor @f(";
     bool blocked = f->layout[0] != 0;
     int64_t block = !blocked ? 1 : strstr(f->layout, "16") ? 16 : 8;
     add(text, sizeof(text), f->params, f);
-    add(text, sizeof(text), ", %y: f32[D0,D1,D2,D3]", f);
+    snprintf(text + strlen(text), 64, ", %%y: %s", type_of_result(f));
+    add(text, sizeof(text), "[D0,D1,D2,D3]", f);
     if (blocked) snprintf(text + strlen(text), 64, "{%s}", f->layout);
     char channels[64] = "%j in D1";
     if (blocked)
@@ -147,6 +177,13 @@ static bool has_blocks(const berth_tfn *fn) {
     return false;
 }
 
+// The largest difference of results; 1 where those of other types than f32 differ at all.
+static double difference(const bench_case *c, berth_buf y, const void *a, const void *b) {
+    berth_dtype dtype = c->fn->bufs.data[y].dtype;
+    if (dtype == BERTH_DTYPE_F32) return support_difference(a, b, c->element_counts[y]);
+    return memcmp(a, b, support_buffer_bytes(c, y)) == 0 ? 0 : 1;
+}
+
 ParameterizedTestParameters(transpose, blocks_in_registers) {
     static int indices[form_count * target_count];
     for (int i = 0; i < form_count * target_count; ++i) indices[i] = i;
@@ -161,19 +198,19 @@ ParameterizedTest(int *index, transpose, blocks_in_registers) {
     support_fill(&c, 11);
     berth_status status = support_interpret(&c);
     cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
-    const float *plain = c.buffers[y];
+    const void *plain = c.buffers[y];
     status = berth_schedule_apply(c.fn, support_target(c.arena, target));
     cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
     cr_expect_eq(has_blocks(c.fn), f->in_registers, "%s of %ld x %ld", f->value, f->extents[2],
                  f->extents[3]);
     status = support_interpret(&c);
     cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
-    cr_expect_eq(support_difference(c.buffers[y], plain, c.element_counts[y]), 0,
-                 "%s: interpreted for %s", f->value, target);
+    cr_expect_eq(difference(&c, y, c.buffers[y], plain), 0, "%s: interpreted for %s", f->value,
+                 target);
     status = support_run_compiled(&c, support_target(c.arena, "cpu"), true);
     cr_assert(!status, "%s: %s", f->value, berth_status_message(status));
-    cr_expect_leq(support_difference(c.buffers[y], plain, c.element_counts[y]), 1e-6,
-                  "%s: compiled for %s", f->value, target);
+    cr_expect_leq(difference(&c, y, c.buffers[y], plain), 1e-6, "%s: compiled for %s", f->value,
+                  target);
     support_case_destroy(&c);
 }
 
