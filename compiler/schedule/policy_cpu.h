@@ -164,9 +164,10 @@ bool berth_cpu__used_in_conditions(const berth_tfn *fn, berth_expr id, berth_var
 void berth_cpu__narrow(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
                        int64_t *low, int64_t *high);
 // Whether an index is the smaller or larger of two of which one moves with `var` (repeated or
-// mirrored borders). depth: 0.
-bool berth_cpu__used_in_clamps(const berth_tfn *fn, berth_expr id, berth_var var, int depth);
-// Narrows to iterations in which no index of a value is cut off.
+// mirrored borders).
+bool berth_cpu__used_in_clamps(const berth_tfn *fn, berth_expr id, berth_var var);
+// Narrows to iterations in which no index of a value is cut off, or begins again (a row that goes on with its first
+// elements).
 void berth_cpu__narrow_indices(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,
                                berth_var var, int64_t *low, int64_t *high);
 // Whether a value is acc + x, acc + x * y, acc * x, min(acc, x) or max(acc, x), with nothing else of `acc`.

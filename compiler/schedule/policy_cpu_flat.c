@@ -316,23 +316,25 @@ static bool peel_borders(berth_tfn *fn, berth_nest *nest, const berth_ranges *ra
     uint32_t count = stores_of(fn, nest->body, stores);
     int at = nest->count;
     bool found = false;
+    int64_t extent = 0;
+    int64_t low = 0;
+    int64_t high = 0;
     while (count && at > 0 && !found) {
         at--;
+        berth_var var = nest->loops[at].var;
+        extent = nest->loops[at].extent;
+        low = 0;
+        high = extent - 1;
         for (uint32_t i = 0; i < count; ++i) {
             berth_expr value = fn->stmts.data[stores[i]].value;
-            found |= berth_cpu__used_in_conditions(fn, value, nest->loops[at].var, 0) ||
-                     berth_cpu__used_in_clamps(fn, value, nest->loops[at].var, 0);
+            found |= berth_cpu__used_in_conditions(fn, value, var, 0) ||
+                     berth_cpu__used_in_clamps(fn, value, var);
+            berth_cpu__narrow(fn, ranges, value, var, &low, &high);
+            berth_cpu__narrow_indices(fn, ranges, value, var, &low, &high);
         }
+        found |= low > 0 || high < extent - 1;
     }
     if (!found) return false;
-    int64_t extent = nest->loops[at].extent;
-    int64_t low = 0;
-    int64_t high = extent - 1;
-    for (uint32_t i = 0; i < count; ++i) {
-        berth_expr value = fn->stmts.data[stores[i]].value;
-        berth_cpu__narrow(fn, ranges, value, nest->loops[at].var, &low, &high);
-        berth_cpu__narrow_indices(fn, ranges, value, nest->loops[at].var, &low, &high);
-    }
     if ((low == 0 && high == extent - 1) || high < low) return false;
     const int64_t border = extent - 1 - (high - low);
     if (most_of(fn, nest, at) - 1 - border < 8) return false;

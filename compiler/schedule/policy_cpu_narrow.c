@@ -1,5 +1,5 @@
 // The iterations of a loop between the borders: those in which comparisons of indices hold (padding), or in which no
-// index is cut off (repeated and mirrored borders).
+// index is cut off (repeated and mirrored borders) or begins again (rows that go on with their first elements).
 #include "compiler/lower/tfn_simplify.h"
 #include "compiler/schedule/policy_cpu.h"
 
@@ -63,23 +63,31 @@ static bool is_clamp(const berth_expr_node *node) {
            (node->op == BERTH_BINARY_MIN || node->op == BERTH_BINARY_MAX);
 }
 
-// Whether an index is the smaller or larger of two of which one moves with `var` (repeated or
-// mirrored borders). depth: 0.
-bool berth_cpu__used_in_clamps(const berth_tfn *fn, berth_expr id, berth_var var, int depth) {
+static bool is_remainder(const berth_expr_node *node) {
+    return node->kind == BERTH_EXPR_BINARY && node->is_index && node->op == BERTH_BINARY_MOD;
+}
+
+// Whether an index of such a kind moves with `var`.
+static bool used_in(const berth_tfn *fn, bool (*is_wanted)(const berth_expr_node *), berth_expr id,
+                    berth_var var, int depth) {
     const berth_expr_node *node = &fn->exprs.data[id];
     if (!id || depth > 64 || node->kind == BERTH_EXPR_INT || node->kind == BERTH_EXPR_FLOAT ||
         node->kind == BERTH_EXPR_VAR)
         return false;
-    if (is_clamp(node)) return berth_tfn_uses_var(fn, id, var);
+    if (is_wanted(node)) return berth_tfn_uses_var(fn, id, var);
     if (node->kind == BERTH_EXPR_LOAD) {
         for (int i = 0; i < node->index_count; ++i)
-            if (berth_cpu__used_in_clamps(fn, berth_tfn_load_indices(fn, id)[i], var, depth + 1))
+            if (used_in(fn, is_wanted, berth_tfn_load_indices(fn, id)[i], var, depth + 1))
                 return true;
         return false;
     }
-    return berth_cpu__used_in_clamps(fn, node->a, var, depth + 1) ||
-           berth_cpu__used_in_clamps(fn, node->b, var, depth + 1) ||
-           berth_cpu__used_in_clamps(fn, node->c, var, depth + 1);
+    return used_in(fn, is_wanted, node->a, var, depth + 1) ||
+           used_in(fn, is_wanted, node->b, var, depth + 1) ||
+           used_in(fn, is_wanted, node->c, var, depth + 1);
+}
+
+bool berth_cpu__used_in_clamps(const berth_tfn *fn, berth_expr id, berth_var var) {
+    return used_in(fn, is_clamp, id, var, 0);
 }
 
 // The larger part of [low, high] in which `difference` keeps its sign.
@@ -99,6 +107,41 @@ static void narrow_to_sign(berth_tfn *fn, const berth_ranges *ranges, berth_expr
         *low = at;
 }
 
+// Whether an index is x % period and x grows by one with `var` alone, by *out_first at iteration 0, so that [low, high] has a
+// few periods or parts of them.
+static bool wraps(berth_tfn *fn, const berth_ranges *ranges, const berth_expr_node *node,
+                  berth_var var, int64_t low, int64_t high, int64_t *out_first,
+                  int64_t *out_period) {
+    enum { most_parts = 3 };
+    if (fn->any_size || !is_remainder(node) || !berth_tfn_const_value(fn, node->b, out_period) ||
+        *out_period <= 1)
+        return false;
+    berth_linear form = berth_linear_of(fn, ranges, node->a);
+    bool linear = false;
+    if (form.count != 1 || berth_linear_stride(fn, &form, var, &linear) != 1 || !linear)
+        return false;
+    *out_first = form.constant;
+    int64_t parts = berth_floor_div(high + form.constant, *out_period) -
+                    berth_floor_div(low + form.constant, *out_period) + 1;
+    return parts > 1 && parts <= most_parts;
+}
+
+// The largest part of [low, high] within a period.
+static void narrow_to_period(int64_t first, int64_t period, int64_t *low, int64_t *high) {
+    int64_t best[2] = {*low, *low - 1};
+    for (int64_t at = *low; at <= *high;) {
+        int64_t past = (berth_floor_div(at + first, period) + 1) * period - first;
+        int64_t end = past - 1 < *high ? past - 1 : *high;
+        if (end - at > best[1] - best[0]) {
+            best[0] = at;
+            best[1] = end;
+        }
+        at = past;
+    }
+    *low = best[0];
+    *high = best[1];
+}
+
 static void narrow_clamps(berth_tfn *fn, const berth_ranges *ranges, berth_expr id, berth_var var,
                           int64_t *low, int64_t *high) {
     const berth_expr_node node = fn->exprs.data[id];
@@ -113,16 +156,20 @@ static void narrow_clamps(berth_tfn *fn, const berth_ranges *ranges, berth_expr 
     if (is_clamp(&node))
         narrow_to_sign(fn, ranges, berth_tfn_binary(fn, BERTH_BINARY_SUB, node.a, node.b), var, low,
                        high);
+    int64_t first = 0;
+    int64_t period = 0;
+    if (wraps(fn, ranges, &node, var, *low, *high, &first, &period))
+        narrow_to_period(first, period, low, high);
     narrow_clamps(fn, ranges, node.a, var, low, high);
     narrow_clamps(fn, ranges, node.b, var, low, high);
     narrow_clamps(fn, ranges, node.c, var, low, high);
 }
 
-// Narrows to iterations in which no index is cut off, one decision after the other: what is decided
+// Narrows to iterations in which no index is cut off or begins again, one decision after the other: what is decided
 // makes the next one simple.
 void berth_cpu__narrow_indices(berth_tfn *fn, const berth_ranges *ranges, berth_expr value,
                                berth_var var, int64_t *low, int64_t *high) {
-    if (!berth_cpu__used_in_clamps(fn, value, var, 0)) return;
+    if (!used_in(fn, is_clamp, value, var, 0) && !used_in(fn, is_remainder, value, var, 0)) return;
     for (int step = 0; step < 4; ++step) {
         int64_t before[2] = {*low, *high};
         berth_ranges inside = *ranges;

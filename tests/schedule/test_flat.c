@@ -238,6 +238,16 @@ Test(flat, rows_read_again_from_their_beginning) {
     cr_expect_eq(loops_of_rows("%x[%i, %j % 3]", 255), plain + 2);  // shorter than a register, too
 }
 
+// A row that begins with its last elements, or goes on with its first ones, is read in order in each part.
+Test(flat, rows_that_wrap_around) {
+    int plain = loops_of_rows("%z[%i, %j]", 256);
+    cr_expect_eq(loops_of_rows("%x[%i, (%j + 61) % 64]", 70), 4);        // a border on either side
+    cr_expect_eq(loops_of_rows("%x[%i, (%j + 20) % 64] * 2.0", 64), 3);  // moved around
+    cr_expect_eq(loops_of_rows("%x[(%i + 2) % 3, (%j + 20) % 64]", 64), 3);  // rows, too
+    cr_expect_eq(loops_of_rows("%x[%i, (%j + %i) % 64]", 64),
+                 plain + 1);  // by another number in each row
+}
+
 // Of joined tensors each is copied by a loop without conditions, however many there are.
 Test(flat, joined_tensors_are_loops_of_their_own) {
     cr_expect_eq(loops_of_rows("select(%j < 40, %x[%i, %j], %z[%i, %j - 40])", 130), 3);
