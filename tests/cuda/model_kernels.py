@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Every kernel of the models in ../shared/models compiles with nvcc for sm_80 and sm_90, each text once.
 
-Usage: model_kernels.py BERTH CACHE_FOLDER [--nvcc NVCC] [--models FOLDER] [--emulation FOLDER]
+Usage: model_kernels.py BERTH CACHE_FOLDER [--nvcc NVCC] [--models FOLDER] [--emulation FOLDER] [--optimise]
 
 Models are built for `cuda -arch=sm_80`; what their programs have beside kernels (helper functions) is the same in all of them. Kernels with
-the same text but for their name are one. They go through nvcc many at a time, as PTX of compute_80 that is assembled for both. The
-cache has the hash of each kernel that nvcc took, with the helper functions and the version: what has not changed is not compiled again.
+the same text but for their name are one. They go through nvcc many at a time, as PTX of compute_80 that is assembled for both, with the
+least optimisation that nvcc offers (half the time) unless --optimise is given. The cache has the hash of each kernel that nvcc took, with the helper functions and the version: what has not changed is not compiled again.
 
 Models that become byte code, whose kernels are made when a run shows their shapes, are named in BYTE_CODE; no other one may be refused.
 They run in the emulation of CUDA, on the first of their data sets, must give what comes with that, and leave their kernels there (all that they ever had
@@ -90,18 +90,24 @@ def kernels_of(text, name, helpers, kernels):
     return len(parts) // 2
 
 
-def compiles(nvcc, text, work):
+def quick_options(nvcc):
+    """nvcc's options to optimise little; [] where its version has none."""
+    offered = subprocess.run([nvcc, "--help"], capture_output=True, text=True).stdout
+    return ["--Ofast-compile=max"] if "--Ofast-compile" in offered else []
+
+
+def compiles(nvcc, extra, text, work):
     source = os.path.join(work, "kernels.cu")
     with open(source, "w") as file:
         file.write(text)
-    said = subprocess.run([nvcc, "-std=c++17", "-w", "-fatbin", "-gencode", "arch=compute_80,code=[sm_80,sm_90]", "-o",
+    said = subprocess.run([nvcc, "-std=c++17", "-w", "-fatbin", "-gencode", "arch=compute_80,code=[sm_80,sm_90]", *extra, "-o",
                            os.path.join(work, "kernels.fatbin"), source], capture_output=True, text=True)
     if said.returncode:
         print(f"FAILED nvcc: {(said.stderr or said.stdout)[:1000]}")
     return said.returncode == 0
 
 
-def compile_all(nvcc, helpers, kernels, folder, work):
+def compile_all(nvcc, extra, helpers, kernels, folder, work):
     os.makedirs(folder, exist_ok=True)
     cache = os.path.join(folder, "kernels.txt")
     known = set()
@@ -110,13 +116,13 @@ def compile_all(nvcc, helpers, kernels, folder, work):
             known.update(file.read().split())
     common = "".join(helpers)
     version = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
-    hashes = {body: hashlib.sha256((version + common + body).encode()).hexdigest() for body in kernels}
+    hashes = {body: hashlib.sha256((version + "".join(extra) + common + body).encode()).hexdigest() for body in kernels}
     new = [body for body in kernels if hashes[body] not in known]
     print(f"{len(new)} of them to compile")
     fine = True
     for first in range(0, len(new), PER_FILE):
         some = new[first:first + PER_FILE]
-        if not compiles(nvcc, common + "".join(body.replace("KERNEL(", f"{kernels[body]}(", 1) for body in some), work):
+        if not compiles(nvcc, extra, common + "".join(body.replace("KERNEL(", f"{kernels[body]}(", 1) for body in some), work):
             fine = False
             continue
         with open(cache, "a") as file:
@@ -129,6 +135,7 @@ def main():
     parser.add_argument("berth")
     parser.add_argument("cache")
     parser.add_argument("--nvcc", default="/usr/local/cuda/bin/nvcc")
+    parser.add_argument("--optimise", action="store_true", help="compile as for use, not as quickly as possible")
     parser.add_argument("--emulation", help="folder of the emulated libcuda and NVRTC, for byte code")
     parser.add_argument("--models", default="../shared/models")
     options = parser.parse_args()
@@ -156,7 +163,8 @@ def main():
         if not os.access(options.nvcc, os.X_OK):
             print("BERTH-SKIPPED 1: nvcc is not there")
             return 1 if failed else 0
-        failed |= not compile_all(options.nvcc, helpers, kernels, options.cache, work)
+        extra = [] if options.optimise else quick_options(options.nvcc)
+        failed |= not compile_all(options.nvcc, extra, helpers, kernels, options.cache, work)
     return 1 if failed else 0
 
 

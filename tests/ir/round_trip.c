@@ -10,12 +10,17 @@
 
 typedef struct printing {
     const berth_module *module;
-    berth_strbuf out;
+    berth_strbuf *out;
 } printing;
 
 static berth_status print_body(void *user) {
     printing *p = user;
-    return berth_module_to_text(p->module, NULL, &p->out);
+    return berth_module_to_text(p->module, NULL, p->out);
+}
+
+berth_status print_module(const berth_module *module, berth_strbuf *out) {
+    printing p = {module, out};
+    return berth_arena_try(out->arena, print_body, &p);
 }
 
 static const char *message(berth_arena *arena, const char *what, berth_status status) {
@@ -48,22 +53,20 @@ static const char *compare(berth_arena *arena, const char *form, const berth_mod
 }
 
 static const char *text_round_trip(const berth_module *module, berth_arena *arena, bool verify) {
-    printing first = {module, berth_strbuf_make(arena)};
-    berth_status status = berth_arena_try(arena, print_body, &first);
+    berth_strbuf first = berth_strbuf_make(arena);
+    berth_status status = print_module(module, &first);
     if (status) return message(arena, "print", status);
     berth_module *again = NULL;
-    status =
-        berth_module_parse(arena, berth_strbuf_text(&first.out), first.out.length, "text", &again);
+    status = berth_module_parse(arena, berth_strbuf_text(&first), first.length, "text", &again);
     if (status) return message(arena, "parse", status);
     const char *problem = compare(arena, "text", module, again, verify);
     if (problem) return problem;
-    printing second = {again, berth_strbuf_make(arena)};
-    status = berth_arena_try(arena, print_body, &second);
+    berth_strbuf second = berth_strbuf_make(arena);
+    status = print_module(again, &second);
     if (status) return message(arena, "print again", status);
-    if (first.out.length == second.out.length &&
-        memcmp(first.out.data, second.out.data, first.out.length) == 0)
+    if (first.length == second.length && memcmp(first.data, second.data, first.length) == 0)
         return NULL;
-    return text_difference(arena, first.out.data, second.out.data);
+    return text_difference(arena, first.data, second.data);
 }
 
 static const char *json_round_trip(const berth_module *module, berth_arena *arena, bool verify) {

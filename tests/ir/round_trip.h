@@ -9,6 +9,9 @@
 // Everything it allocates is in `arena`.
 const char *round_trip(const berth_module *module, berth_arena *arena, bool verify);
 
+// The module's text, added to `out`, in whose arena it is made.
+berth_status print_module(const berth_module *module, berth_strbuf *out);
+
 // Bytes of literals in the module.
 uint64_t literal_bytes(const berth_module *module);
 

@@ -134,8 +134,9 @@ Test(operators, cpu, .timeout = 600) {
     run_all("cpu", 1);
 }
 
+// Each third: the next test takes every operator in registers of this width.
 Test(operators, cpu_of_half_the_width, .timeout = 600) {
-    run_all("cpu -vector_bits=256", 1);
+    run_all("cpu -vector_bits=256", 3);
 }
 
 // What processors without instructions for 8-bit dot products have.
