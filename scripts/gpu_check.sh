@@ -94,7 +94,13 @@ grep -q emulated <<<"$devices" && say "THIS IS THE EMULATION OF THE TESTS, NOT A
 count=$(grep -c '^  cuda:' <<<"$devices")
 if [ -x "$build/tests/test_conformance" ]; then
   check "conformance" "$build/tests/test_conformance" --filter 'cuda/*'
-  [ "$count" -ge 2 ] && [ -z "$quick" ] && check "conformance, two devices" "$build/tests/test_conformance" --filter 'cuda_pair/*'
+  if [ "$count" -lt 2 ]; then
+    skip "conformance, two devices" "this machine has one GPU"
+  elif [ -n "$quick" ]; then
+    skip "conformance, two devices" "--quick"
+  else
+    check "conformance, two devices" "$build/tests/test_conformance" --filter 'cuda_pair/*'
+  fi
 else
   skip conformance "the build has no tests"
 fi
@@ -156,13 +162,15 @@ check_model() {
 }
 
 # Every model with data sets beside it, as ONNX's models come, however deep.
+models=0
 for root in "${roots[@]}"; do
   while read -r model; do
     folder=$(dirname "$model")
     readarray -t data < <(find -L "$folder" -maxdepth 1 -type d -name 'test_data_set_*' | sort -V)
-    [ ${#data[@]} -gt 0 ] && check_model "${folder#"$root"/}" "$model" "${data[@]}"
+    [ ${#data[@]} -gt 0 ] && models=$((models + 1)) && check_model "${folder#"$root"/}" "$model" "${data[@]}"
   done < <(find -L "$root" -name '*.onnx' 2>/dev/null | sort)
 done
+[ $models -gt 0 ] || skip "real models" "none with data sets beside it in ${roots[*]} (--models FOLDER names others)"
 
 if [ ! -x "$build/tests/node_models" ]; then
   skip "node models" "the build has no tests"

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 build=$1 report=$2 goals=${3:-bench/gpu_goals} failed=0
 
 source scripts/gpu_report.sh
+[ -r "$goals/goals" ] || { say "FAILED  goals: there is no list of them at $goals/goals"; exit 1; }
 
 # measure NAME COMMAND...: the output is in $output then.
 measure() {

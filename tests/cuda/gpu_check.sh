@@ -60,6 +60,19 @@ expect 'goal    copy: .*'
 [ "$(grep -c '^FAILED' "$work/out")" -eq 2 ] || fail "others fail: $(cat "$work/out")"
 [ "$(grep -c 'latency' "$work/out")" -eq 3 ] || fail "latencies of others: $(cat "$work/out")"
 
+expect 'skipped conformance, two devices: --quick'
+
+# Without models, goals and test programs: each is said, and no goals at all is a failure.
+mkdir "$work/bare" "$work/none"
+ln -s "$(realpath "$build/berth")" "$work/bare/berth"
+emulated scripts/gpu_check.sh --models "$work/none" --nodes "$work/none" --goals "$work/none" "$work/bare" "$work/report" >"$work/out" 2>"$work/errors"
+[ $? -eq 1 ] || fail "no goals pass"
+[ ! -s "$work/errors" ] || fail "$(cat "$work/errors")"
+for name in conformance operators "node models"; do expect "skipped $name: the build has no tests"; done
+expect "skipped real models: none with data sets beside it in $work/none .*"
+expect "FAILED  goals: there is no list of them at $work/none/goals"
+[ "$(grep -c '^FAILED' "$work/out")" -eq 1 ] || fail "others fail: $(cat "$work/out")"
+
 # The lists of known node models are of this device, too.
 if [ -d /usr/share/libonnx-testdata/data/node ]; then
   for only in test_bernoulli test_adam; do
