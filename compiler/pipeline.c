@@ -163,10 +163,11 @@ static berth_status run_parallel(berth_module *module, berth_pass_context *conte
                           "%u product%s in %u parts, one for each device", cut, cut == 1 ? "" : "s",
                           devices);
     else
-        berth_log_message(options->log, BERTH_LOG_WARNING,
-                          "no product was cut for tensor parallelism: none has weights of %d bytes "
-                          "that divide by the %u devices",
-                          BERTH_PARALLEL_LEAST_BYTES, devices);
+        berth_log_message(
+            options->log, BERTH_LOG_WARNING,
+            "no product was cut for tensor parallelism: none has weights of %d bytes, "
+            "and columns for %u devices",
+            BERTH_PARALLEL_LEAST_BYTES, devices);
     return BERTH_OK;
 }
 

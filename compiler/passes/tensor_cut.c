@@ -31,8 +31,16 @@ static const berth_tensor *constant(const cutter *c, uint32_t i) {
                              : NULL;
 }
 
-static bool divides(const cutter *c, int64_t extent) {
-    return extent >= c->count && extent % c->count == 0;
+int64_t berth_tensor_cut_begin(int64_t extent, int64_t count, int64_t part) {
+    enum { TILE = 16, MOST_UNEVEN = 16 };  // a tile more is a sixteenth of a part at most
+    int64_t begin = extent / count * part + extent % count * part / count;
+    if (extent % count == 0 || part == count || extent / count < TILE * MOST_UNEVEN) return begin;
+    return (begin + TILE / 2) / TILE * TILE;
+}
+
+// Whether there is something for each part.
+static bool suffices(const cutter *c, int64_t extent) {
+    return extent >= c->count;
 }
 
 // The first operand that is in parts; BERTH_NONE: none is.
@@ -80,7 +88,7 @@ static bool cut_weights(const cutter *c, const berth_tensor *weights) {
         c->cut->result = BERTH_CUT_SUM;
         return c->cut->begins = true;
     }
-    if (!is_large(weights) || !divides(c, weights->dims[1]) || result(c)->rank < 1) return false;
+    if (!is_large(weights) || !suffices(c, weights->dims[1]) || result(c)->rank < 1) return false;
     c->cut->operand[1] = 1;
     if (zero && zero->rank == 1 && zero->dims[0] == weights->dims[1] && zero->dims[0] > 1)
         c->cut->operand[3] = 0;
@@ -125,7 +133,7 @@ static bool cut_convolution(const cutter *c) {
     const berth_tensor *weights = constant(c, 1);
     int64_t group = berth_attrs_int(c->module, &c->op->attrs, "group", 1);
     bool in_parts = c->cut_of[0] == 1;
-    if (!weights || !divides(c, weights->dims[0])) return false;
+    if (!weights || !suffices(c, weights->dims[0])) return false;
     if (in_parts && group > 1 && group == weights->dims[0] && weights->dims[1] == 1) {
         c->cut->operand[0] = 1;
         c->cut->grouped = true;
@@ -146,7 +154,7 @@ static bool cut_convolution(const cutter *c) {
 static bool cut_gather(const cutter *c) {
     const berth_tensor *table = constant(c, 0);
     int rank = operand(c, 0)->rank, axis = axis_of(c, 0, rank), cut = c->cut_of[0];
-    bool begins = table && rank == 2 && axis == 0 && is_large(table) && divides(c, table->dims[1]);
+    bool begins = table && rank == 2 && axis == 0 && is_large(table) && suffices(c, table->dims[1]);
     if (begins) cut = 1;
     if (cut < 0 || axis < 0 || cut == axis) return false;
     c->cut->operand[0] = cut;
@@ -185,7 +193,7 @@ static bool cut_elements(const cutter *c) {
     int place = result(c)->rank - operand(c, first)->rank + c->cut_of[first];
     bool is_scaled =
         c->op->kind == BERTH_OP_QUANTIZE_LINEAR || c->op->kind == BERTH_OP_DEQUANTIZE_LINEAR;
-    if (!divides(c, result(c)->dims[place])) return false;
+    if (!suffices(c, result(c)->dims[place])) return false;
     c->cut->result = place;
     if (is_scaled) return first == 0 && cut_broadcast(c, 0, place) && cut_scales(c, place);
     for (uint32_t i = 0; i < c->op->input_count; ++i)
@@ -201,13 +209,15 @@ static int64_t product_of(const int64_t *dims, int count) {
     return product;
 }
 
-// The dimension of a view that begins where the operand's does, and has a multiple of the parts: each part
-// is then a range of it.
+// The dimension of a view that begins where the operand's does, and has the same extent, or a multiple of the parts as
+// that has: each part is then a range of it.
 static bool cut_view(const cutter *c) {
     const berth_type *x = operand(c, 0), *y = result(c);
-    int64_t before = product_of(x->dims, c->cut_of[0]);
+    int64_t before = product_of(x->dims, c->cut_of[0]), extent = x->dims[c->cut_of[0]];
     for (int place = 0; place < y->rank; ++place) {
-        if (product_of(y->dims, place) != before || !divides(c, y->dims[place])) continue;
+        bool fits =
+            y->dims[place] == extent || (y->dims[place] % c->count == 0 && extent % c->count == 0);
+        if (product_of(y->dims, place) != before || !suffices(c, y->dims[place]) || !fits) continue;
         c->cut->operand[0] = c->cut_of[0];
         c->cut->result = place;
         return c->cut->as_reshape = true;
@@ -233,7 +243,7 @@ static bool cut_expand(const cutter *c) {
     int place = result(c)->rank - operand(c, 0)->rank + c->cut_of[0];
     c->cut->result = place;
     c->cut->shape = true;
-    return divides(c, result(c)->dims[place]) && cut_broadcast(c, 0, place) &&
+    return suffices(c, result(c)->dims[place]) && cut_broadcast(c, 0, place) &&
            c->cut->operand[0] >= 0;
 }
 
@@ -248,7 +258,7 @@ static bool cut_concat(const cutter *c) {
     if (axis_of(c, 0, result(c)->rank) == place) return false;
     for (uint32_t i = 0; i < c->op->input_count; ++i) c->cut->operand[i] = place;
     c->cut->result = place;
-    return divides(c, result(c)->dims[place]);
+    return suffices(c, result(c)->dims[place]);
 }
 
 static bool cut_slice(const cutter *c) {

@@ -98,11 +98,19 @@ static berth_value_id integers(splitter *s, const int64_t *values, int64_t count
     return berth_rewriter_insert_constant(&s->r, s->at, &list, s->loc);
 }
 
+static int64_t begin_of(const splitter *s, int64_t extent, uint32_t d) {
+    return berth_tensor_cut_begin(extent, s->count, d);
+}
+
+static int64_t extent_of(const splitter *s, int64_t extent, uint32_t d) {
+    return begin_of(s, extent, d + 1) - begin_of(s, extent, d);
+}
+
 // Range d of `value` along an axis, on device `on`.
 static berth_status take_range(splitter *s, berth_value_id value, int axis, uint32_t d, uint32_t on,
                                berth_value_id *out) {
-    int64_t extent = type_of(s, value)->dims[axis] / s->count, one = 1, along = axis;
-    int64_t begin = extent * d, end = extent * (d + 1);
+    int64_t extent = type_of(s, value)->dims[axis], one = 1, along = axis;
+    int64_t begin = begin_of(s, extent, d), end = begin_of(s, extent, d + 1);
     berth_value_id inputs[5] = {value, integers(s, &begin, 1), integers(s, &end, 1),
                                 integers(s, &along, 1), integers(s, &one, 1)};
     return insert(s, BERTH_OP_SLICE, inputs, 5, NULL, on, out);
@@ -148,9 +156,9 @@ static berth_status part_on(splitter *s, berth_value_id value, int axis, uint32_
     }
     const berth_tensor *constant = constant_of(s, value);
     if (constant) {
-        int64_t extent = constant->dims[axis] / s->count;
-        berth_tensor part =
-            berth_rewriter_take(s->r.module->arena, constant, axis, extent * d, extent);
+        int64_t extent = constant->dims[axis];
+        berth_tensor part = berth_rewriter_take(s->r.module->arena, constant, axis,
+                                                begin_of(s, extent, d), extent_of(s, extent, d));
         *out = berth_rewriter_insert_constant(&s->r, s->at, &part, s->loc);
         return BERTH_OK;
     }
@@ -202,7 +210,7 @@ static int scatter_axis(const splitter *s, berth_value_id term) {
     int axis = -1;
     for (int i = type->rank - 1; i >= 0; --i) {
         size_bytes *= (uint64_t)type->dims[i];
-        if (type->dims[i] >= s->count && type->dims[i] % s->count == 0) axis = i;
+        if (type->dims[i] >= s->count) axis = i;
     }
     if (axis < 0 || s->count < 3) return -1;
     double others = s->count - 1, kernels = 2;  // that cut the terms and join the sums
@@ -267,7 +275,7 @@ static berth_status cut_operands(splitter *s, const berth_op *op, const berth_te
     const berth_type *whole = type_of(s, op->outputs[0]);
     int64_t dims[BERTH_MAX_RANK];
     memcpy(dims, whole->dims, sizeof(dims));
-    dims[cut->result] /= s->count;
+    dims[cut->result] = extent_of(s, dims[cut->result], d);
     inputs[1] = integers(s, dims, whole->rank);
     return BERTH_OK;
 }
@@ -283,8 +291,7 @@ static berth_status cut_one(splitter *s, const berth_op *op, const berth_tensor_
                         op->attrs.items.data[i]);
     if (cut->grouped)
         berth_attrs_set_int(s->r.module, &attrs, "group",
-                            berth_attrs_int(s->r.module, &op->attrs, "group", 1) /
-                                (int64_t)s->count);
+                            extent_of(s, berth_attrs_int(s->r.module, &op->attrs, "group", 1), d));
     BERTH_TRY(berth_rewriter_insert_op(&s->r, s->at, cut->as_reshape ? BERTH_OP_RESHAPE : op->kind,
                                        inputs, cut->as_reshape ? 2 : op->input_count,
                                        op->output_count, cut->as_reshape ? &none : &attrs, s->loc,
