@@ -234,8 +234,10 @@ static json *resolve_device(reader *r, json *given, berth_device_kind kind) {
         if (machine->devices[i].kind != kind || skip-- > 0) continue;
         json *resolved =
             berth_target__machine_device(r->parse->scratch, machine, &machine->devices[i]);
-        // What is free at the moment (PoCL says that) is no property of the device.
-        berth_target__json_set(r->parse->scratch, resolved, "memory_capacity_bytes", NULL);
+        // Processor cores behind another interface say what of the host's memory is free at the moment (PoCL): that is
+        // no property of the device.
+        if (machine->devices[i].uses_host_cores)
+            berth_target__json_set(r->parse->scratch, resolved, "memory_capacity_bytes", NULL);
         return berth_target__json_merge(r->parse->scratch, resolved, given);
     }
     for (uint32_t i = 0; i < machine->asked_count; ++i) {

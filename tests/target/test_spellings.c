@@ -250,6 +250,28 @@ Test(target_spellings, host_facts_of_this_machine) {
     check_round_trip(t, "this machine");
 }
 
+// A device has the memory that its driver says, and not a usual one; but for processor cores, whose driver says what is free
+// at the moment.
+Test(target_spellings, memory_of_this_machines_devices) {
+    berth_machine_facts facts = *test_machine();
+    berth_machine_device device = facts.devices[0];
+    berth_target_options options = {.machine = &facts};
+    facts.devices = &device;
+    facts.device_count = 1;
+    for (int64_t gib = 2; gib <= 141; gib += 139) {
+        device.memory_capacity_bytes = gib << 30;
+        berth_multi_target *t = parse_with("opencl", &options);
+        cr_expect_eq(t->devices[0].target->memory_capacity_bytes, gib << 30);
+        cr_expect_eq(t->memories[t->devices[0].own_memory].capacity_bytes, (uint64_t)gib << 30);
+        t = parse_with("opencl -memory_capacity_bytes=1GiB", &options);
+        cr_expect_eq(t->devices[0].target->memory_capacity_bytes, (int64_t)1 << 30);
+    }
+    device.uses_host_cores = true;
+    berth_multi_target *one = parse_with("opencl", &options);
+    device.memory_capacity_bytes -= 12345;
+    cr_expect(berth_multi_target_equal(one, parse_with("opencl", &options)));
+}
+
 Test(target_spellings, files) {
     char path[] = "/tmp/berth_target_XXXXXX.json";
     int file = mkstemps(path, 5);
