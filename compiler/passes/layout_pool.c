@@ -118,15 +118,39 @@ static bool moves_along_rows(const berth_window *w) {
            w->output[last] >= least_row;
 }
 
-// Puts a plain input in blocks where its channels fill them. False: it stays plain.
+// Channels of whole blocks of `block`; 0: those that fill up the last one are too many.
+static int64_t in_blocks(int64_t channels, int64_t block) {
+    enum { most_padding = 4 };  // channels for each one that pads the last block
+    int64_t padded = (channels + block - 1) / block * block;
+    return (padded - channels) * most_padding <= channels ? padded : 0;
+}
+
+// Whether maxima read an element so often, and have so much around the input to leave out, that copies into a block that is
+// not full, and out of it, are paid for. Measured: 3 x 3 with a border, but not dilated without one, nor averages.
+static bool reads_often(const pass *p, berth_op_id id, const berth_window *w) {
+    enum { least_reads = 9 };
+    int64_t taps = 1;
+    int64_t steps = 1;
+    bool border = false;
+    for (int i = 0; i < w->spatial; ++i) {
+        taps *= w->kernel[i];
+        steps *= w->strides[i];
+        border |= w->pads_begin[i] > 0 || berth_layout__end_padding(w, i) > 0;
+    }
+    return border && taps >= least_reads * steps && is_maximum(p, id);
+}
+
+// Puts a plain input in blocks where its channels fill them, or nearly so. False: it stays plain.
 static bool block_input(pass *p, berth_op_id id, const berth_window *w) {
     const berth_op op = graph_of(p)->ops.data[id];
     int64_t channels = type_of(p, op.inputs[0])->dims[1];
-    if (moves_along_rows(w) || channels % BERTH_LAYOUT_BLOCK || type_of(p, op.inputs[0])->layout ||
+    int64_t block = berth_layout__block_for(p, id, channels);
+    bool fills =
+        channels % BERTH_LAYOUT_BLOCK == 0 || (in_blocks(channels, block) && reads_often(p, id, w));
+    if (moves_along_rows(w) || !fills || type_of(p, op.inputs[0])->layout ||
         !berth_layout__is_f32(p, op.inputs[0], -1))
         return false;
-    berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank,
-                                                berth_layout__block_for(p, id, channels));
+    berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank, block);
     berth_layout__set_input(p, id, 0, berth_layout__convert(p, op.inputs[0], layout, id, id));
     return true;
 }
@@ -179,7 +203,6 @@ static bool samples_pay(const pass *p, const berth_op *op, int64_t channels, int
 }
 
 berth_status berth_layout__roi_align(pass *p, berth_op_id id, bool *out_done) {
-    enum { most_padding = 4 };  // channels for each one that pads the last block
     const berth_op op = graph_of(p)->ops.data[id];
     *out_done = false;
     if (!berth_layout__is_f32(p, op.inputs[0], 4) || !berth_layout__is_f32(p, op.outputs[0], 4))
@@ -187,9 +210,8 @@ berth_status berth_layout__roi_align(pass *p, berth_op_id id, bool *out_done) {
     berth_str_id layout = type_of(p, op.inputs[0])->layout;
     int64_t channels = type_of(p, op.inputs[0])->dims[1];
     int64_t block = berth_layout__block_for(p, id, channels);
-    int64_t padded = (channels + block - 1) / block * block;
-    if (!layout && (padded - channels) * most_padding <= channels &&
-        samples_pay(p, &op, channels, padded))
+    int64_t padded = in_blocks(channels, block);
+    if (!layout && padded && samples_pay(p, &op, channels, padded))
         layout = berth_layout__blocked(p, 4, block);
     else if (!berth_layout__block(p, op.inputs[0]))
         return BERTH_OK;
