@@ -510,6 +510,17 @@ static bool pad_plain_transposed(pass *p, berth_op_id id, const convolution *v) 
     return true;
 }
 
+// Outputs that leave a block mostly empty; those that fill half a register at most, where the positions of a row that share
+// their weights fill three quarters of theirs.
+static bool rows_are_fuller(const pass *p, berth_op_id id, const convolution *v) {
+    const int64_t outputs = v->group_outputs, lanes = berth_layout__lanes(p, id);
+    const int last = v->w.spatial - 1;
+    const int64_t positions = v->w.output[last] / v->w.strides[last];
+    const int64_t in_registers = (positions + lanes - 1) / lanes * lanes;
+    if (v->depthwise || outputs >= BLOCK) return false;
+    return outputs < FEW_OUTPUTS || (2 * outputs <= lanes && 4 * positions >= 3 * in_registers);
+}
+
 berth_status berth_layout__conv_transpose(pass *p, berth_op_id id, bool *out_done) {
     convolution v;
     conv_blocks blocks;
@@ -519,7 +530,7 @@ berth_status berth_layout__conv_transpose(pass *p, berth_op_id id, bool *out_don
     BERTH_TRY(describe(p, id, &v, &known));
     berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
     if (!known) return BERTH_OK;
-    if ((v.group_outputs < FEW_OUTPUTS && !v.depthwise) ||
+    if (rows_are_fuller(p, id, &v) ||
         !choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks)) {
         *out_done = pad_plain_transposed(p, id, &v);
         return BERTH_OK;

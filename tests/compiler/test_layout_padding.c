@@ -174,6 +174,34 @@ Test(layout_padding, windows_in_rows_and_in_blocks) {
     }
 }
 
+// Few outputs of a transposed convolution stay in rows where these fill registers better than a block is filled: 25 and
+// 23 positions of each step.
+Test(layout_padding, few_outputs_in_rows) {
+    const struct {
+        const char *target;
+        int64_t outputs, kernel, padding;
+        bool rows;
+    } cases[] = {{"cpu -vector_bits=512", 4, 6, 0, true},  {"cpu -vector_bits=512", 6, 6, 0, true},
+                 {"cpu -vector_bits=512", 6, 4, 1, false}, {"cpu -vector_bits=512", 3, 4, 1, true},
+                 {"cpu -vector_bits=512", 8, 6, 0, false}, {"cpu -vector_bits=256", 4, 6, 0, true},
+                 {"cpu -vector_bits=256", 6, 6, 0, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        window w = {"transposed",
+                    BERTH_OP_CONV_TRANSPOSE,
+                    cases[i].outputs,
+                    1,
+                    cases[i].kernel,
+                    2,
+                    cases[i].padding,
+                    1,
+                    0,
+                    0};
+        cr_expect_eq(copies_of(&w, cases[i].target) == 0, cases[i].rows,
+                     "%ld outputs of %ld for %s", cases[i].outputs, cases[i].kernel,
+                     cases[i].target);
+    }
+}
+
 // A convolution of single elements between plain values is a product of plain matrices; others have blocks.
 Test(layout_padding, products_of_plain_rows) {
     const struct {
