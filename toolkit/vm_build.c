@@ -532,10 +532,12 @@ static berth_status compile_reached(builder *b, uint32_t index, bool planned) {
     return reach->results ? BERTH_OK : compile_piece(b, reach, &b->variants[index].program);
 }
 
-// Which of `count` are looked at before all: the first and the last 16, and some between.
+// Which of `count` are looked at before all: the first and the last 16, and some between, which fall evenly without a step
+// that the extents could have, too (multiples of 2^32 / the golden ratio; Knuth, "The Art of Computer Programming" 6.4).
 static bool is_looked_at(uint32_t index, uint32_t count) {
-    uint32_t apart = count / 24 + 1;
-    return index < 16 || index + 16 >= count || index % apart == 0;
+    enum { most_between = 160 };
+    const uint32_t apart = count / most_between + 1;
+    return index < 16 || index + 16 >= count || index * 2654435769u <= UINT32_MAX / apart;
 }
 
 // Before a kernel is compiled: which loops have other extents for other shapes, so that schedules know, and then which

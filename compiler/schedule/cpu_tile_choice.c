@@ -466,7 +466,9 @@ static int64_t choose_rows(berth_cpu_tile *p, bool all_vectors) {
     if (berth_cpu_tile__varies(p, p->row)) {
         berth_cpu_tile__share_rows(p, limit < ANY_SIZE_ROWS ? limit : ANY_SIZE_ROWS, limit);
         if (extent >= p->rows) return p->rows;
+        const int64_t rows = berth_cpu_tile__few_rows(p);
         p->rest_rows = 1;
+        if (rows) return rows;
     }
     return berth_cpu_tile__ceil_div(extent, berth_cpu_tile__ceil_div(extent, limit));
 }

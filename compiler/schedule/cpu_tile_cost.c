@@ -69,9 +69,28 @@ static row_costs costs_of_rows(const berth_cpu_tile *p, int64_t most) {
     return costs;
 }
 
-// Of one size, in tiles of `rows`, of rest_rows and of single rows; one of fewer rows than a tile has a tile of its own.
-static double cycles_in(const row_costs *c, int64_t extent, int64_t rows, int64_t rest_rows) {
-    if (extent < rows) return c->of[extent];
+// Whether each extent of fewer rows has a tile of its own: where these are few, and where smaller tiles would read the weights
+// from the second-level cache again.
+static bool have_own_tiles(const berth_cpu_tile *p, int64_t rows) {
+    enum { most_own = 2 };
+    const int64_t *extents = extents_of_rows(p);
+    if (streams_weights(p)) return true;
+    int64_t seen[most_own];
+    int count = 0;
+    for (uint32_t i = 0; i < p->fn->size_count; ++i) {
+        bool known = extents[i] >= rows;
+        for (int k = 0; k < count && !known; ++k) known = seen[k] == extents[i];
+        if (known) continue;
+        if (count == most_own) return false;
+        seen[count++] = extents[i];
+    }
+    return true;
+}
+
+// Of one size, in tiles of `rows`, of rest_rows and of single rows.
+static double cycles_in(const row_costs *c, int64_t extent, int64_t rows, int64_t rest_rows,
+                        bool own) {
+    if (extent < rows && own) return c->of[extent];
     const int64_t left = extent % rows;
     return (double)(extent / rows) * c->of[rows] + (double)(left / rest_rows) * c->of[rest_rows] +
            (double)(left % rest_rows) * c->of[1];
@@ -80,9 +99,15 @@ static double cycles_in(const row_costs *c, int64_t extent, int64_t rows, int64_
 static double shared_cycles(const berth_cpu_tile *p, const row_costs *c, int64_t rows,
                             int64_t rest_rows) {
     double sum = 0;
+    const bool own = have_own_tiles(p, rows);
     for (uint32_t i = 0; i < p->fn->size_count; ++i)
-        sum += cycles_in(c, extents_of_rows(p)[i], rows, rest_rows);
+        sum += cycles_in(c, extents_of_rows(p)[i], rows, rest_rows, own);
     return sum;
+}
+
+int64_t berth_cpu_tile__few_rows(const berth_cpu_tile *p) {
+    if (!extents_of_rows(p) || have_own_tiles(p, p->rows)) return 0;
+    return p->nest.loops[p->row].extent >= p->rest_rows ? p->rest_rows : 1;
 }
 
 // Whether numbers of tiles and of single rows are expressions of the rows (compiler/vm/fit.c): a rounded quotient each.

@@ -123,6 +123,11 @@ berth_stmt berth_cpu__transpose_blocks(berth_tfn *fn, const berth_nest *nest,
 // policy_cpu_transpose.c
 berth_stmt berth_cpu__transposed(berth_tfn *fn, const berth_nest *nest, const berth_nest *around,
                                  const berth_cpu_facts *facts);
+// Blocks of lanes x lanes of [along, across], in groups of `width` across, as one form for all sizes; the loop over groups,
+// of `kind`, goes to the end of `outer`. 0: it is not only the extent across that varies, or blocks do not fill that along.
+// policy_cpu_transpose_sizes.c
+berth_stmt berth_cpu__blocks_of_sizes(berth_tfn *fn, const berth_nest *pair, int64_t lanes,
+                                      int64_t width, berth_loop_kind kind, berth_nest *outer);
 // Straight-line bodies over small tables (Winograd transforms): lanes along the last loop; 0 when
 // the nest is none. policy_cpu.c
 berth_stmt berth_cpu__vector_tables(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts);

@@ -46,8 +46,7 @@ typedef struct transposition {
     bool failed;
 } transposition;
 
-// ---- analysis
-// -------------------------------------------------------------------------------------------------------
+// ---- analysis -----------------------------------------------------------------------------------
 
 typedef BERTH_VEC(berth_expr) expr_list;
 
@@ -469,6 +468,12 @@ static berth_loop_kind outer_kind(const transposition *t) {
 static berth_stmt groups(transposition *t, berth_nest pair, int64_t lanes, berth_nest *outer) {
     berth_tfn *fn = t->fn;
     int64_t width = group_width(t, &pair);
+    while (lanes > t->least_lanes && (pair.loops[0].extent < lanes || !has_blocks(t, lanes)))
+        lanes /= 2;
+    if (t->facts->any_size && t->moves && has_blocks(t, lanes)) {
+        berth_stmt made = berth_cpu__blocks_of_sizes(fn, &pair, lanes, width, outer_kind(t), outer);
+        if (made) return made;
+    }
     int64_t extent = pair.loops[1].extent;
     int64_t full = extent / width;
     if (t->repeats && extent % width % lanes) full--;  // the last one and the rest are one group

@@ -3,7 +3,7 @@
 #include <string.h>
 
 // A tile has rows, columns and lanes: with that many loops of one extent none of them is the one that changes.
-enum { least_depth = 3, most_sizes = 64 };
+enum { least_depth = 3, most_sizes = 256 };
 
 typedef struct seen_function {
     struct seen_function *next;

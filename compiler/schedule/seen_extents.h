@@ -26,7 +26,7 @@ berth_seen_extents *berth_seen_extents_create(berth_arena *arena);
 
 // Remembers the extents of the function's loops. *out_change: by all that was noted of functions of this scope and
 // name with as many loops; the variables of loops that did not change keep their extent (berth_var_info). Once it is closed,
-// variables have the extents of the sizes that were noted before (berth_var_info.extents, 64 at most), in the arena of `seen`.
+// variables have the extents of the sizes that were noted before (berth_var_info.extents, 256 at most), in the arena of `seen`.
 //   errors:  OUT_OF_MEMORY
 //   threads: one at a time
 BERTH_MUST_USE berth_status berth_seen_extents_note(berth_seen_extents *seen, uint32_t scope,

@@ -42,6 +42,8 @@ typedef struct berth_fitter {
         const int64_t *values;  // as above, of this one and the first variable
     })
     known;  // that were fitted, the first of them
+    uint32_t *
+        across;  // per member and variable: the first member with that variable changed; NULL: not listed yet
 } berth_fitter;
 
 // The quantity that is numbers[m] for every member m; UINT32_MAX: no expression of the forms that are tried

@@ -164,12 +164,18 @@ static bool try_quotients(const berth_fitter *f, const term *of, uint32_t factor
     return false;
 }
 
-static bool find_form(const berth_fitter *f, const int64_t *numbers, expression *out) {
+// Sums of products of the variables alone.
+static bool find_sum(const berth_fitter *f, const int64_t *numbers, expression *out) {
     for (uint32_t degree = 0; degree <= most_degree; ++degree) {
         *out = (expression){.count = 0};
         add_products(f, out, degree);
         if (out->count < most_terms && try_form(f, out, numbers)) return true;
     }
+    return false;
+}
+
+// The same with a quotient of one of the products.
+static bool find_quotient(const berth_fitter *f, const int64_t *numbers, expression *out) {
     expression products = {.count = 0};
     add_products(f, &products, 2);
     for (uint32_t p = 1; p < products.count; ++p)
@@ -435,9 +441,80 @@ static void note_known(berth_fitter *f, uint32_t made, const int64_t *numbers) {
     berth_vec_push(f->arena, &f->known, known);
 }
 
+// ---- factors ------------------------------------------------------------------------------------
+
+// The member that has the first one's values but for variable `variable`, of which it has that of `member`; UINT32_MAX: there
+// is none.
+static uint32_t find_across(const berth_fitter *f, uint32_t member, uint32_t variable) {
+    int64_t wanted[BERTH_FAMILY_VARIABLES];
+    memcpy(wanted, f->values, sizeof(wanted));
+    wanted[variable] = f->values[(size_t)member * BERTH_FAMILY_VARIABLES + variable];
+    for (uint32_t m = 0; m < f->member_count; ++m)
+        if (memcmp(&f->values[(size_t)m * BERTH_FAMILY_VARIABLES], wanted,
+                   f->variable_count * sizeof(*wanted)) == 0)
+            return m;
+    return UINT32_MAX;
+}
+
+// Found once. False: some member has none.
+static bool list_across(berth_fitter *f) {
+    if (f->across) return f->across[0] != UINT32_MAX;
+    const uint32_t count = f->member_count * f->variable_count;
+    f->across = berth_arena_new_array(f->arena, uint32_t, count + 1);
+    for (uint32_t i = 0; i < count; ++i) {
+        f->across[i] = find_across(f, i / f->variable_count, i % f->variable_count);
+        if (f->across[i] != UINT32_MAX) continue;
+        f->across[0] = UINT32_MAX;
+        return false;
+    }
+    return true;
+}
+
+// Whether every number is the product of what it is along each variable by itself, as parts of the first one.
+static bool is_product(const berth_fitter *f, const int64_t *numbers) {
+    for (uint32_t m = 0; m < f->member_count; ++m) {
+        int64_t product = 1;
+        for (uint32_t i = 0; i < f->variable_count; ++i) {
+            const int64_t part = numbers[f->across[m * f->variable_count + i]];
+            if (part <= 0 || __builtin_mul_overflow(product, part, &product) ||
+                (i && product % numbers[0]))
+                return false;
+            product = i ? product / numbers[0] : product;
+        }
+        if (product != numbers[m]) return false;
+    }
+    return true;
+}
+
+// As a product of lines, one of each variable: tiles of rows times tiles of columns, each rounded by itself.
+static uint32_t fit_factors(berth_fitter *f, const int64_t *numbers) {
+    if (f->variable_count < 2 || !list_across(f) || !is_product(f, numbers)) return UINT32_MAX;
+    int64_t *along = berth_arena_new_array(f->arena, int64_t, f->member_count);
+    int64_t rest = numbers[0];
+    uint32_t made = UINT32_MAX;
+    for (uint32_t i = 0; i < f->variable_count; ++i) {
+        int64_t common = 0;
+        line found;
+        for (uint32_t m = 0; m < f->member_count; ++m) {
+            along[m] = numbers[f->across[m * f->variable_count + i]];
+            common = berth_greatest_divisor(common, along[m]);
+        }
+        for (uint32_t m = 0; m < f->member_count; ++m) along[m] /= common;
+        if (rest % along[0]) return UINT32_MAX;
+        rest /= along[0];
+        if (step_of(along, f->member_count, 1) == 0) continue;
+        if (!find_line(f, &f->values[i], along, &found)) return UINT32_MAX;
+        made =
+            multiply(f, made, emit_line(f, quantity(f, BERTH_QUANTITY_VARIABLE, i, 0, 0), &found));
+    }
+    return made == UINT32_MAX || rest == 1 ? made : multiply(f, made, emit_number(f, rest));
+}
+
 uint32_t berth_fitter_fit(berth_fitter *f, const int64_t *numbers) {
     expression form;
-    uint32_t made = find_form(f, numbers, &form) ? emit(f, NULL, &form) : UINT32_MAX;
+    uint32_t made = find_sum(f, numbers, &form) ? emit(f, NULL, &form) : UINT32_MAX;
+    if (made == UINT32_MAX) made = fit_factors(f, numbers);
+    if (made == UINT32_MAX && find_quotient(f, numbers, &form)) made = emit(f, NULL, &form);
     if (made == UINT32_MAX) made = fit_line(f, numbers);
     if (made == UINT32_MAX) made = fit_known(f, numbers);
     if (made == UINT32_MAX) made = fit_pair(f, numbers);

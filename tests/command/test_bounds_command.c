@@ -78,6 +78,59 @@ static void write_npy(const char *path, int rows, const char *more, const float 
               fwrite(values, sizeof(float), count, file) == count && fclose(file) == 0);
 }
 
+static void read_npy(const char *path, float *out, size_t count) {
+    FILE *file = fopen(path, "rb");
+    cr_assert(file && fseek(file, 128, SEEK_SET) == 0 &&
+              fread(out, sizeof(float), count, file) == count && fclose(file) == 0);
+}
+
+// Extents that are less than tiles, groups and vectors are: 208 shapes, of which few have kernels of their own, and all of
+// which give what a maximum of four neighbours is.
+Test(bounds_command, short_extents_share_kernels) {
+    static const char text[] =
+        "module \"pool\"\n"
+        "graph @main(%x: f32[n,8,h,w]) {bounds = \"n=1..2,h=8..11,w=5..30\"} {\n"
+        "  %y = max_pool(%x) {kernel_shape = [2, 2], strides = [2, 2]}\n"
+        "  return %y\n}\n";
+    enum { most_kernels = 80, most = 2 * 8 * 11 * 30 };
+    static float x[most], y[most];
+    char folder[] = "/tmp/berth-bounds-XXXXXX", model[64], in[64], out[64], command[512], more[64];
+    int kernels = 0;
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(model, sizeof(model), "%s/m.txt", folder);
+    snprintf(in, sizeof(in), "%s/x.npy", folder);
+    snprintf(out, sizeof(out), "%s/y.npy", folder);
+    write_text(model, text);
+    snprintf(command, sizeof(command), "build %s --executor vm -o %s.berth", model, model);
+    const result *r = berth_run(command);
+    cr_assert_eq(r->exit_status, 0, "%s", r->err);
+    const char *counted = strstr(r->out, ".berth: ");
+    cr_assert(counted && sscanf(counted, ".berth: %d kernels", &kernels) == 1, "%s", r->out);
+    cr_expect_lt(kernels, most_kernels);
+    for (int shape = 0; shape < 2 * 4 * 26; shape += 5) {
+        const int n = 1 + shape / 104, h = 8 + shape / 26 % 4, w = 5 + shape % 26;
+        const int rows = h / 2, columns = w / 2, planes = n * 8;
+        for (int i = 0; i < planes * h * w; ++i) x[i] = (float)(i * 37 % 101);
+        snprintf(more, sizeof(more), " 8, %d, %d", h, w);
+        write_npy(in, n, more, x, (size_t)(planes * h * w));
+        snprintf(command, sizeof(command), "run %s.berth --input x=%s --output y=%s", model, in,
+                 out);
+        r = berth_run(command);
+        cr_assert_eq(r->exit_status, 0, "%s", r->err);
+        read_npy(out, y, (size_t)(planes * rows * columns));
+        for (int i = 0; i < planes * rows * columns; ++i) {
+            const float *at =
+                &x[(i / columns / rows * h + i / columns % rows * 2) * w + i % columns * 2];
+            float wanted = at[0] > at[1] ? at[0] : at[1];
+            wanted = at[w] > wanted ? at[w] : wanted;
+            wanted = at[w + 1] > wanted ? at[w + 1] : wanted;
+            cr_assert_eq(y[i], wanted, "%d x %d x %d at %d", n, h, w, i);
+        }
+    }
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
 // Two inputs that share a dimension, given different extents of it: in a program file, which would have no code for
 // them, and in a session, which could compile for any.
 Test(bounds_command, inputs_of_one_dimension_agree) {

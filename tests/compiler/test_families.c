@@ -106,15 +106,19 @@ Test(families, numbers_that_are_no_expression_divide_what_they_are_of) {
     }
 }
 
-static int64_t value_of(const berth_fitter *f, uint32_t quantity, int64_t v) {
+static int64_t value_for(const berth_fitter *f, uint32_t quantity, const int64_t *values) {
     const berth_vm_quantity *q = &f->quantities.data[quantity];
     switch (q->kind) {
-    case BERTH_QUANTITY_VARIABLE: return v;
+    case BERTH_QUANTITY_VARIABLE: return values[q->a];
     case BERTH_QUANTITY_NUMBER: return q->number;
-    case BERTH_QUANTITY_SUM: return value_of(f, q->a, v) + value_of(f, q->b, v);
-    case BERTH_QUANTITY_PRODUCT: return value_of(f, q->a, v) * value_of(f, q->b, v);
-    default: return value_of(f, q->a, v) / q->number;
+    case BERTH_QUANTITY_SUM: return value_for(f, q->a, values) + value_for(f, q->b, values);
+    case BERTH_QUANTITY_PRODUCT: return value_for(f, q->a, values) * value_for(f, q->b, values);
+    default: return value_for(f, q->a, values) / q->number;
     }
+}
+
+static int64_t value_of(const berth_fitter *f, uint32_t quantity, int64_t v) {
+    return value_for(f, quantity, &v);
 }
 
 static berth_status expect_rest(void *user) {
@@ -160,6 +164,35 @@ static berth_status expect_smaller_tiles(void *user) {
     smaller[most_count / 2]++;
     cr_expect_eq(berth_fitter_fit(&f, smaller), UINT32_MAX, "all but one member");
     return BERTH_OK;
+}
+
+// Tiles of rows times tiles of columns of some pictures: two quotients, of two variables.
+static berth_status expect_product(void *user) {
+    enum { pictures = 3, rows = 4, columns = 6, all = pictures * rows * columns };
+    berth_arena *arena = user;
+    int64_t values[all * BERTH_FAMILY_VARIABLES] = {0}, tiles[all];
+    for (int m = 0; m < all; ++m) {
+        int64_t *v = &values[m * BERTH_FAMILY_VARIABLES];
+        v[0] = 1 + m / (rows * columns);
+        v[1] = 8 + m / columns % rows;
+        v[2] = 21 + m % columns;
+        tiles[m] = 5 * v[0] * ((v[1] + 1) / 2) * ((v[2] + 3) / 4);
+    }
+    berth_fitter f = {.arena = arena, .variable_count = 3, .member_count = all, .values = values};
+    const uint32_t made = berth_fitter_fit(&f, tiles);
+    cr_assert_neq(made, UINT32_MAX, "a product of what each variable gives");
+    for (int m = 0; m < all; ++m)
+        cr_expect_eq(value_for(&f, made, &values[m * BERTH_FAMILY_VARIABLES]), tiles[m], "%d", m);
+    tiles[all / 2]++;
+    cr_expect_eq(berth_fitter_fit(&f, tiles), UINT32_MAX, "all but one member");
+    return BERTH_OK;
+}
+
+Test(families, a_product_of_quotients_of_several_variables_is_an_expression) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_arena_try(arena, expect_product, arena));
+    berth_arena_destroy(arena);
 }
 
 Test(families, tiles_of_a_smaller_size_are_an_expression_of_the_others) {
