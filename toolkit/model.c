@@ -6,6 +6,7 @@
 #include "compiler/cost/applies.h"
 #include "compiler/cost/table.h"
 #include "compiler/fit/fit.h"
+#include "compiler/target_words.h"
 #include "compiler/tuning/kernel_choice.h"
 #include "compiler/tuning/table.h"
 #include "compiler/vm/states.h"
@@ -178,6 +179,7 @@ static berth_status parse_target(berth_model *model, const char *target,
     target_options.machine = &facts;
     target_options.log = (berth_log){note_assumption, model};
     BERTH_TRY(berth_target_parse(model->arena, text, &target_options, &parsed));
+    berth_target_words_check(parsed, target_options.log);
     model->target = parsed;
     return BERTH_OK;
 }

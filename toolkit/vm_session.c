@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "compiler/package/program_copy.h"
 #include "compiler/passes/packed_store.h"
+#include "compiler/target_words.h"
 #include "compiler/vm/vm.h"
 #include "executor/open_devices.h"
 #include "executor/session.h"
@@ -362,6 +363,7 @@ static berth_status load(void *user) {
     BERTH_TRY(berth_machine_facts_for(s->arena, text, &facts));
     target_options.machine = &facts;
     BERTH_TRY(berth_target_parse(s->arena, text, &target_options, &s->target));
+    berth_target_words_check(s->target, job->options->compile.log);
     BERTH_TRY(berth_vm_refuse_budgets(s->target));
     BERTH_TRY(refuse_parallel(&job->options->compile));
     s->target->executor = BERTH_EXECUTOR_GRAPH;  // of the segments

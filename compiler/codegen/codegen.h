@@ -86,6 +86,10 @@ typedef struct berth_codegen {
                                    berth_codegen_result *out_result);
     const char *(*number_arguments)(uint32_t count, berth_arena *arena);
     const char *(*number_lines)(uint32_t count, berth_arena *arena);
+    // Words of targets ("a|b") beside those that intrinsics need (ir/tensor/intrinsic.h): the features that the printer asks for,
+    // and architectures that have none of the instructions. NULL: any word will do (compiler/target_words.h).
+    const char *features;
+    const char *plain_archs;
     // (optional: result->source) The text to keep: a whole file.
     const char *(*source)(const berth_codegen_result *result, berth_arena *arena);
     // `finish` compiles: functions of several programs may be one image (compiler/kernels/later_code.h). Not where a driver

@@ -394,5 +394,9 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
     return BERTH_OK;
 }
 
-const berth_codegen berth_codegen_cuda = {
-    .kind = "cuda", .format = BERTH_FORMAT_CUDA_C, .print = print, .finish = finish};
+const berth_codegen berth_codegen_cuda = {.kind = "cuda",
+                                          .format = BERTH_FORMAT_CUDA_C,
+                                          .print = print,
+                                          .finish = finish,
+                                          .features = "",
+                                          .plain_archs = "sm_50|sm_52|sm_53|sm_60|sm_61|sm_62"};

@@ -373,4 +373,5 @@ const berth_codegen berth_codegen_spirv = {.kind = "vulkan",
                                            .source_suffix = "spvasm",
                                            .print = print,
                                            .source = source,
-                                           .finish = finish};
+                                           .finish = finish,
+                                           .features = "float16|float16_denormals"};

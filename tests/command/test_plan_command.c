@@ -195,6 +195,43 @@ Test(plan_command, devices_that_are_not_here) {
     cr_expect_str_empty(r->err, "a described machine need not be here");
 }
 
+// An architecture or a feature of a GPU that no kernel knows is said, by every command that plans, and once; what tags, older GPUs
+// and processor cores behind Vulkan say of themselves is not.
+Test(plan_command, words_of_gpus_that_nothing_knows) {
+    static const struct {
+        const char *target, *warning;
+    } rows[] = {
+        {"cuda -arch=sm90",
+         "warning: arch \"sm90\" of device \"cuda:0\" is none that kernels know"},
+        {"cuda -arch=sm_80x", "warning: arch \"sm_80x\" of device \"cuda:0\" is none"},
+        {"cuda -arch=sm_80 -features=tf23,tf32", "warning: feature \"tf23\" of device \"cuda:0\""},
+        {"vulkan -model=x -features=float16,float61", "warning: feature \"float61\" of device"},
+        {"cuda -arch=sm_60", NULL},
+        {"cuda -arch=sm_75", NULL},
+        {"cuda -arch=sm_121 -features=tf32", NULL},
+        {"vulkan -model=x "
+         "-features=float16,float16_denormals,subgroup_arithmetic,cooperative_matrix_f16,"
+         "cooperative_u8_i8_k32",
+         NULL},
+        {"nvidia/dgx-h100", NULL},
+        {"opencl,cpu", NULL},
+        {"vulkan,cpu", NULL}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
+        char command[256];
+        for (int vm = 0; vm < 2; ++vm) {
+            if (vm && !rows[i].warning) continue;
+            snprintf(command, sizeof(command), "%s " DIGITS " --dim batch=64 --target \"%s\"",
+                     vm ? "run --executor vm" : "plan --quiet", rows[i].target);
+            const char *said = strstr(berth_run(command)->err, "is none that kernels");
+            cr_expect_eq(said != NULL, rows[i].warning != NULL, "%s: %s", command,
+                         berth_run(command)->err);
+            if (!said) continue;
+            cr_expect(strstr(berth_run(command)->err, rows[i].warning), "%s", command);
+            cr_expect_null(strstr(said + 1, "is none that kernels"), "%s: twice", command);
+        }
+    }
+}
+
 #define BOARD(holds)                                                                               \
     "--target '{\"devices\": [{\"name\": \"mcu\", \"target\": {\"kind\": \"cpu\", \"arch\": "      \
     "\"armv7e-m\"}}], \"memories\": [{\"name\": \"ram\", \"capacity_bytes\": \"16KiB\", "          \
