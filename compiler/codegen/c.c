@@ -283,7 +283,8 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
 }
 
 static bool print_loop(berth_c_printer *p, const berth_stmt_node *loop) {
-    return berth_c_print_moves(p, loop) || berth_c_print_lookups(p, loop);
+    return berth_c_print_moves(p, loop) || berth_c_print_row(p, loop) ||
+           berth_c_print_lookups(p, loop);
 }
 
 static const berth_c_language language = {

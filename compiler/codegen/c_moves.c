@@ -82,6 +82,23 @@ const char berth_c_preamble_moves[] =
     "BERTH_TRANSPOSE(uint32, 8)\n"
     "BERTH_TRANSPOSE(uint64, 8)\n"
     "BERTH_TRANSPOSE(uint64, 4)\n";
+
+const char berth_c_preamble_rows[] =
+    "/* A row that ends within a register: its last one begins before its end. One by one its last bytes took most of the time. */\n"
+    "#define BERTH_PIECE(N) \\\n"
+    "typedef uint8_t berth_piece_##N __attribute__((vector_size(N))); \\\n"
+    "BERTH_FN void berth_piece_copy_##N(char *to, const char *from) { \\\n"
+    "    berth_piece_##N x; __builtin_memcpy(&x, from, N); __builtin_memcpy(to, &x, N); }\n"
+    "BERTH_PIECE(64) BERTH_PIECE(32) BERTH_PIECE(16) BERTH_PIECE(8)\n"
+    "BERTH_FN void berth_copy_row(void *to, const void *from, int64_t bytes) {\n"
+    "    char *t = (char *)to; const char *f = (const char *)from; int64_t left = bytes % 64;\n"
+    "    for (int64_t i = 0; i + 64 <= bytes; i += 64) berth_piece_copy_64(t + i, f + i);\n"
+    "    t += bytes - left; f += bytes - left;\n"
+    "    if (left >= 32) { berth_piece_copy_32(t, f); berth_piece_copy_32(t + left - 32, f + left - 32); }\n"
+    "    else if (left >= 16) { berth_piece_copy_16(t, f); berth_piece_copy_16(t + left - 16, f + left - 16); }\n"
+    "    else if (left >= 8) { berth_piece_copy_8(t, f); berth_piece_copy_8(t + left - 8, f + left - 8); }\n"
+    "    else for (int64_t i = 0; i < left; ++i) t[i] = f[i];\n"
+    "}\n";
 // clang-format on
 
 bool berth_transpose_block_serves(int64_t side, size_t size_bytes) {
@@ -160,6 +177,40 @@ bool berth_c_print_moves(berth_c_printer *p, const berth_stmt_node *loop) {
                  berth_c_linear(p, (berth_linear){.constant = to_step}),
                  address(p, &from, outer.var, inner.var),
                  berth_c_linear(p, (berth_linear){.constant = from_step}));
+    return true;
+}
+
+bool berth_c_print_row(berth_c_printer *p, const berth_stmt_node *loop) {
+    // What compilers leave of rows after whole registers and half ones they move one by one.
+    enum { piece_bytes = 32, most_bytes = 512, most_size = 2, least_rest = 8 };
+    berth_tfn *fn = p->fn;
+    const berth_stmt_node outer = *loop;
+    const berth_stmt_node store = fn->stmts.data[outer.body];
+    int64_t extent = 0;
+    if (p->marks_numbers || outer.loop_kind != BERTH_LOOP_SIMD || store.kind != BERTH_STMT_STORE ||
+        !berth_tfn_const_value(fn, outer.value, &extent))
+        return false;
+    const berth_buf_info info = fn->bufs.data[store.buf];
+    berth_expr load = berth_tfn_moved(fn, info.dtype, store.value);
+    int64_t size_bytes = (int64_t)berth_dtype_size_bytes(info.dtype), bytes = extent * size_bytes;
+    if (!load || size_bytes > most_size || bytes > most_bytes ||
+        bytes % piece_bytes < least_rest * size_bytes)
+        return false;
+    berth_expr indices[2][BERTH_MAX_RANK];
+    const berth_expr_node from_node = fn->exprs.data[load];
+    const berth_buf_info from_info = fn->bufs.data[from_node.load.buf];
+    for (int i = 0; i < store.index_count; ++i)
+        indices[0][i] = berth_tfn_store_indices(fn, outer.body)[i];
+    for (int i = 0; i < from_node.index_count; ++i)
+        indices[1][i] = berth_tfn_load_indices(fn, load)[i];
+    access to = {store.buf, indices[0], store.index_count};
+    access from = {from_node.load.buf, indices[1], from_node.index_count};
+    bool same = to.buf == from.buf || (info.may_alias && from_info.may_alias);
+    if (same || !in_memory(p, to.buf) || !in_memory(p, from.buf) ||
+        step_of(p, &to, outer.var) != 1 || step_of(p, &from, outer.var) != 1)
+        return false;
+    berth_c_line(p, "berth_copy_row(%s, %s, %lld);", address(p, &to, outer.var, outer.var),
+                 address(p, &from, outer.var, outer.var), (long long)bytes);
     return true;
 }
 

@@ -11,10 +11,14 @@
 // they come from (berth_transpose_block_serves). Looks only at where the accesses lie.
 bool berth_c_print_moves(berth_c_printer *p, const berth_stmt_node *loop);
 
+// The same: a loop, BERTH_LOOP_SIMD, over a short row that ends within a register and is only moved.
+bool berth_c_print_row(berth_c_printer *p, const berth_stmt_node *loop);
+
 // Prints a store to a buffer of halves whose value is an element of another one: its bits, not converted.
 // False where it is another store.
 bool berth_c_store_bits(berth_c_printer *p, berth_stmt store);
 
 extern const char berth_c_preamble_moves[];  // the functions
+extern const char berth_c_preamble_rows[];
 
 #endif  // BERTH_COMPILER_CODEGEN_C_MOVES_H_

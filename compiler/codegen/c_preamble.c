@@ -311,6 +311,7 @@ static void add_library(const int *lanes, uint32_t count, berth_strbuf *out) {
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) berth_strbuf_add(out, parts[i]);
     berth_c_preamble_vectors(lanes, count, out);
     berth_strbuf_add(out, berth_c_preamble_moves);
+    berth_strbuf_add(out, berth_c_preamble_rows);
     berth_strbuf_add(out, berth_c_preamble_narrow);
     berth_strbuf_add(out, berth_c_preamble_lookup);
 }

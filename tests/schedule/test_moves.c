@@ -173,6 +173,41 @@ Test(moves, beside_a_border) {
     }
 }
 
+// Short rows of 1 and 2 bytes that end within half a register by far are copied with a last piece that begins before their
+// end; all others are loops.
+Test(moves, ends_of_rows) {
+    static const struct {
+        const char *type, *place;
+        int extent;
+        bool pieces;
+    } cases[] = {
+        {"u8", "%j % 79", 158, true},  {"u8", "%j + 1", 8, true},   {"i8", "%j + 1", 23, true},
+        {"bool", "%j + 1", 47, true},  {"u8", "%j + 1", 31, true},  {"u8", "%j + 1", 205, true},
+        {"i16", "%j + 1", 12, true},   {"u8", "%j + 1", 64, false}, {"u8", "%j + 1", 39, false},
+        {"u8", "%j + 1", 1000, false}, {"f32", "%j + 1", 9, false}, {"u8", "%j * 2", 79, false},
+        {"u8", "%j + %k", 79, true},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "module \"m\"\ntensor @f(%%x: %s[5,1100] in, %%y: %s[5,3,%d] out) {\n"
+                 "  parallel %%i in 5 { parallel %%k in 3 { parallel %%j in %d {\n"
+                 "    %%y[%%i, %%k, %%j] = %%x[%%i, %s]\n  } } }\n}\n",
+                 cases[i].type, cases[i].type, cases[i].extent, cases[i].extent, cases[i].place);
+        bench_case c = support_case_parse(text);
+        support_fill(&c, 3);
+        cr_assert_null(support_interpret(&c));
+        const void *plain = c.buffers[1];
+        cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, targets[0])));
+        cr_assert_null(support_run_compiled(&c, support_target(c.arena, "cpu"), true));
+        cr_expect(memcmp(plain, c.buffers[1], support_buffer_bytes(&c, 1)) == 0, "case %zu", i);
+        berth_codegen_result result;
+        bool pieces = strstr(kernel_text(&c, &result), "berth_copy_row(") != NULL;
+        cr_expect_eq(pieces, cases[i].pieces, "case %zu", i);
+        support_case_destroy(&c);
+    }
+}
+
 // What conditions choose of elements and zeros keeps its bits.
 Test(moves, chosen_halves) {
     static const char *const values[] = {
