@@ -462,8 +462,9 @@ static berth_status check_model(onnx_importer *im) {
         const onnx_value *output = &im->model.graph.outputs.data[i];
         if (output->kind == ONNX_VALUE_OTHER || output->kind == ONNX_VALUE_MAP)
             return berth_status_make(BERTH_UNSUPPORTED,
-                                     "%s: output \"%s\" is a map or a sparse tensor", im->file,
-                                     output->name);
+                                     "%s: output \"%s\" is a map, a sparse tensor or a sequence of "
+                                     "sequences, which are not supported",
+                                     im->file, output->name);
     }
     return BERTH_OK;
 }

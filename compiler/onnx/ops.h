@@ -14,6 +14,8 @@ BERTH_MUST_USE berth_status onnx_build_optional_get(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_scaled_tanh(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_scan(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_sequence_empty(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_sequence_construct(onnx_call *call);
+BERTH_MUST_USE berth_status onnx_build_sequence_insert(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_sequence_map(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_clip(onnx_call *call);
 BERTH_MUST_USE berth_status onnx_build_compress(onnx_call *call);

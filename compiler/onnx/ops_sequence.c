@@ -12,6 +12,38 @@ berth_status onnx_build_sequence_empty(onnx_call *call) {
     return onnx_call_finish(call, BERTH_OP_SEQUENCE_CONSTRUCT, NULL, 0);
 }
 
+static bool makes_sequence(const onnx_call *call, berth_value_id value) {
+    const berth_graph *graph = berth_graph_get(call->im->module, call->im->function);
+    const berth_op_id op = value ? graph->values.data[value].op : BERTH_NONE;
+    if (op == BERTH_NONE) return false;
+    const berth_op_kind kind = graph->ops.data[op].kind;
+    return kind == BERTH_OP_SEQUENCE_CONSTRUCT || kind == BERTH_OP_SEQUENCE_INSERT ||
+           kind == BERTH_OP_SEQUENCE_ERASE || kind == BERTH_OP_SPLIT_TO_SEQUENCE ||
+           kind == BERTH_OP_ZIP_MAP;
+}
+
+// Elements from operand `first` on. What a sequence holds is known where an operation of the graph makes it; elsewhere the run
+// refuses it.
+static berth_status check_elements(onnx_call *call, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end && i < call->input_count; ++i)
+        if (makes_sequence(call, call->inputs[i]))
+            return onnx_call_fail(call, BERTH_UNSUPPORTED,
+                                  "input %u is a sequence, and sequences of sequences are not "
+                                  "supported: a sequence holds tensors or maps",
+                                  i);
+    return BERTH_OK;
+}
+
+berth_status onnx_build_sequence_construct(onnx_call *call) {
+    BERTH_TRY(check_elements(call, 0, call->input_count));
+    return onnx_build_plain(call);
+}
+
+berth_status onnx_build_sequence_insert(onnx_call *call) {
+    BERTH_TRY(check_elements(call, 1, 2));
+    return onnx_build_plain(call);
+}
+
 // A full optional value is what it holds.
 berth_status onnx_build_optional(onnx_call *call) {
     if (!onnx_call_has(call, 0)) return onnx_call_finish(call, BERTH_OP_OPTIONAL_EMPTY, NULL, 0);

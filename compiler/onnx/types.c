@@ -438,8 +438,11 @@ berth_status onnx_value_type(onnx_importer *im, const onnx_value *value, const c
     if (!value->is_tensor && value->kind != ONNX_VALUE_TENSOR && value->kind != ONNX_VALUE_OTHER)
         return BERTH_OK;  // a sequence or an optional value: no type
     if (!value->is_tensor)
-        return berth_status_make(BERTH_UNSUPPORTED, "%s: %s \"%s\" is no tensor, and no sequence",
-                                 im->file, what, value->name);
+        return berth_status_make(
+            BERTH_UNSUPPORTED,
+            "%s: %s \"%s\" is neither a tensor nor a sequence of tensors: maps, sparse tensors "
+            "and sequences of sequences are not supported",
+            im->file, what, value->name);
     berth_dtype dtype = berth_storage_from_onnx(value->element);
     if (dtype == BERTH_DTYPE_NONE)
         return berth_status_make(

@@ -111,6 +111,13 @@ static void sequence(pb *graph) {
     graph_floats(graph, "zero", 1, 4);
 }
 
+static void sequence_of_sequences(pb *graph) {
+    graph_node1(graph, "SequenceConstruct", "inner", "x", "x", "s");
+    graph_node1(graph, "SequenceConstruct", "outer", "s", "s", "ss");
+    graph_node1(graph, "SequenceLength", "length", "ss", "", "n");
+    graph_node1(graph, "Expand", "out", "x", "n", "out");
+}
+
 static void complex_numbers(pb *graph) {  // a known operator, with what it does not take
     pb to = attr_int("to", 14);
     const char *inputs[] = {"x", NULL};
@@ -143,6 +150,8 @@ static const struct {
     {unknown_operator, "\"frob\" (Frobnicate) in m.onnx: the operator cannot be imported (unknown"},
     {other_domain, "\"theirs\" (Relu) in m.onnx: the operator cannot be imported (not ONNX's own"},
     {sequence, "\"pair\" (SequenceConstruct) in m.onnx is of sequences or optional values"},
+    {sequence_of_sequences, "\"outer\" (SequenceConstruct) in m.onnx: input 0 is a sequence, and "
+                            "sequences of sequences are"},
     {complex_numbers,
      "\"to_complex\" (Cast) in m.onnx: attribute to is element type 14 of ONNX (complex64)"},
     {nested, "\"frob\" (Frobnicate) in m.onnx: the operator cannot be imported"},
@@ -188,7 +197,7 @@ Test(branches, an_output_that_is_no_tensor_is_refused) {
     pb_message(&graph, 12, &value);
     pb model = model_of(&graph, 13);
     fixture f = compile(&model, true);
-    expect_refused(&f, "m.onnx: output \"y\" is a map or a sparse tensor");
+    expect_refused(&f, "m.onnx: output \"y\" is a map, a sparse tensor or a sequence of sequences");
 }
 
 // The module as text says it, and is read again.
