@@ -158,6 +158,22 @@ static bool same_dims(const berth_type *a, const berth_type *b) {
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(a->dims[0])) == 0;
 }
 
+void berth_layout__fill_up_constant(pass *p, berth_op_id id, uint32_t i, const berth_type *out,
+                                    int64_t block) {
+    berth_value_id value = graph_of(p)->ops.data[id].inputs[i];
+    const berth_tensor *held = berth_graph_raw_constant_of(p->module, graph_of(p), value);
+    int channels = held ? 1 - (out->rank - held->rank) : -1;
+    if (channels < 0 || type_of(p, value)->layout || out->dims[1] % block == 0 ||
+        held->dims[channels] != out->dims[1] || berth_tensor_element_count(held) != out->dims[1])
+        return;
+    char tag[BERTH_MAX_RANK + 8];
+    for (int d = 0; d < held->rank; ++d) tag[d] = (char)((d == channels ? 'A' : 'a') + d);
+    snprintf(tag + held->rank, sizeof(tag) - (size_t)held->rank, "%d%c", (int)block,
+             'a' + channels);
+    berth_value_id packed = berth_layout__packed_constant(p, held, tag, id);
+    if (packed != BERTH_NONE) berth_layout__set_input(p, id, i, packed);
+}
+
 bool berth_layout__elementwise(pass *p, berth_op_id id) {
     berth_op op = graph_of(p)->ops.data[id];
     if (op.output_count != 1) return false;
@@ -172,12 +188,16 @@ bool berth_layout__elementwise(pass *p, berth_op_id id) {
         if (own > block) block = own;
     }
     if (!block) return false;
-    for (uint32_t i = 0; i < op.input_count; ++i)
-        if (op.inputs[i] != BERTH_NONE && same_dims(type_of(p, op.inputs[i]), &out))
+    for (uint32_t i = 0; i < op.input_count; ++i) {
+        if (op.inputs[i] == BERTH_NONE) continue;
+        if (same_dims(type_of(p, op.inputs[i]), &out))
             berth_layout__set_input(p, id, i,
                                     berth_layout__convert(p, op.inputs[i],
                                                           berth_layout__blocked(p, out.rank, block),
                                                           id, id));
+        else
+            berth_layout__fill_up_constant(p, id, i, &out, block);
+    }
     berth_layout__set(p, op.outputs[0], berth_layout__blocked(p, out.rank, block));
     return true;
 }

@@ -305,6 +305,9 @@ void berth_layout__subtract_zero(berth_layout_pass *p, berth_op_id id,
         correction = berth_layout__insert(p, id, BERTH_OP_MUL, both, 2, type, id);
     }
     become_sum(p, id, sum, correction);
+    int64_t block = berth_layout__block(p, sum);
+    const berth_type type = *type_of(p, sum);
+    if (block && dim == 1) berth_layout__fill_up_constant(p, id, 1, &type, block);
 }
 
 void berth_layout__set_window(berth_layout_pass *p, berth_op_id id, const berth_window *w) {

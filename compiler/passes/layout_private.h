@@ -93,6 +93,10 @@ const berth_target *berth_layout__target(const berth_layout_pass *p, berth_op_id
 // Elementwise on at least one blocked operand: those of the result's shape become blocked, smaller ones stay plain. And
 // concatenation of channels in whole blocks. False: it has no such form.
 bool berth_layout__elementwise(berth_layout_pass *p, berth_op_id id);
+// Operand `i`, if it is a constant with one element for each channel of `out`, whose blocks channels do not fill: as long as
+// these, so that vectors of the last block can be read. Others stay.
+void berth_layout__fill_up_constant(berth_layout_pass *p, berth_op_id id, uint32_t i,
+                                    const berth_type *out, int64_t block);
 bool berth_layout__concat(berth_layout_pass *p, berth_op_id id);
 
 // layout_units.c

@@ -54,6 +54,29 @@ Test(dot_channels, any_number_of_channels_is_multiplied_by_dot_products) {
     }
 }
 
+// What is added to every channel is as long as blocks are, so that results of the last block are stored in vectors.
+Test(dot_channels, constants_of_channels_fill_blocks) {
+    berth_arena *arena = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    const char *text = scheduled(arena, "u8[1,8,7,6]", "27,8,3,3", 27 * 8 * 9,
+                                 "conv_integer(%x, %w, %z) {pads = [1, 1, 1, 1]}");
+    cr_expect(strstr(text, "i32[1,27,1,1]{aBcd16b} in"), "%s", text);
+    cr_expect_null(strstr(text, "simd %lane"), "%s", text);
+    berth_strbuf graph = berth_strbuf_make(arena);
+    berth_strbuf_addf(&graph, "module \"m\"\n"
+                              "graph @main(%%x: f32[1,8,7,6]) {\n"
+                              "  %%w = constant() {value = f32[27,8,3,3] (1.0");
+    for (int i = 1; i < 27 * 8 * 9; ++i) berth_strbuf_addf(&graph, ", %d.0", i % 7);
+    berth_strbuf_addf(&graph, ")}\n  %%c = constant() {value = f32[27,1,1] (0.5");
+    for (int i = 1; i < 27; ++i) berth_strbuf_addf(&graph, ", %d.0", i);
+    berth_strbuf_addf(&graph, ")}\n  %%y = conv(%%x, %%w, _)\n  %%r = relu(%%y)\n"
+                              "  %%s = mul(%%r, %%c)\n  return %%s\n}\n");
+    text = scheduled_text(arena, graph.data, DOTS);
+    cr_expect(strstr(text, "f32[27,1,1]{Abc16a} in"), "%s", text);
+    cr_expect_null(strstr(text, "simd %lane"), "%s", text);
+    berth_arena_destroy(arena);
+}
+
 Test(dot_channels, sums_of_any_length_are_multiplied_by_dot_products) {
     for (int depth = 76; depth < 80; ++depth) {
         berth_arena *arena = NULL;
