@@ -49,6 +49,7 @@ typedef struct berth_compile_options {
     bool no_winograd;  // direct convolutions only
     bool no_slices;    // of channels (passes/slice_channels.h), however small the memory is
     uint64_t slice_budget_bytes;  // slices as for a budget of at least so much
+    uint64_t slice_spare_bytes;   // left free beside pieces of weights (passes/slice_weights.h)
     // (optional) Is told the slices (as in passes/slice_channels.h) before the memory is planned; an error ends the
     // compilation.
     berth_status (*when_sliced)(void *user, const char *slices);

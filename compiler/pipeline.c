@@ -25,6 +25,7 @@
 #include "compiler/passes/roll_rows.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/slice_channels.h"
+#include "compiler/passes/slice_weights.h"
 #include "compiler/passes/split.h"
 #include "compiler/passes/tensor_parallel.h"
 #include "compiler/passes/zero_points.h"
@@ -229,6 +230,17 @@ static berth_status run_inline(berth_module *module, berth_pass_context *context
     return BERTH_OK;
 }
 
+static berth_status run_slices(berth_module *module, berth_func_id main,
+                               const berth_compile_options *options, const char **out_slices) {
+    const char *channels, *weights;
+    BERTH_TRY(berth_pass_slice_channels(module, main, options->target, options->slice_budget_bytes,
+                                        &channels));
+    BERTH_TRY(berth_pass_slice_weights(module, main, options->target, options->slice_spare_bytes,
+                                       &weights));
+    *out_slices = berth_arena_printf(module->arena, "%s%s", channels, weights);
+    return BERTH_OK;
+}
+
 static berth_status choose_layouts(berth_module *module, berth_func_id main,
                                    const berth_compile_options *options,
                                    berth_packing **out_packing, const char **out_slices) {
@@ -237,9 +249,7 @@ static berth_status choose_layouts(berth_module *module, berth_func_id main,
     BERTH_TRY(berth_pass_split_quantized(module, main, options->target));
     bool plain = options->target->executor == BERTH_EXECUTOR_AOT;
     if (plain) berth_pass_drop_zero_points(module, main);
-    if (!options->no_slices)
-        BERTH_TRY(berth_pass_slice_channels(module, main, options->target,
-                                            options->slice_budget_bytes, out_slices));
+    if (!options->no_slices) BERTH_TRY(run_slices(module, main, options, out_slices));
     berth_packing *packing = berth_packing_create(module, options->jobs, options->packed_store);
     *out_packing = packing;
     bool memory = options->objective && strcmp(options->objective, "memory") == 0;

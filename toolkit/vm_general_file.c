@@ -72,10 +72,10 @@ static void add_options(key_job *job) {
     const char *texts[] = {o->target_text, o->strategy, o->objective,
                            o->parallel,    o->patches,  o->c_compiler};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) add_text(job, texts[i]);
-    berth_strbuf_addf(&job->text, "%llu %lld %u %llu %llu ", (unsigned long long)o->node_budget,
-                      (long long)o->time_budget_ns, o->max_instances,
-                      (unsigned long long)o->slice_budget_bytes,
-                      (unsigned long long)o->stated_limit_bytes);
+    berth_strbuf_addf(
+        &job->text, "%llu %lld %u %llu %llu %llu ", (unsigned long long)o->node_budget,
+        (long long)o->time_budget_ns, o->max_instances, (unsigned long long)o->slice_budget_bytes,
+        (unsigned long long)o->slice_spare_bytes, (unsigned long long)o->stated_limit_bytes);
     const bool flags[] = {o->no_fusion, o->no_layouts, o->no_winograd,
                           o->no_slices, o->small_code, o->keep_source};
     for (size_t i = 0; i < sizeof(flags); ++i) berth_strbuf_addf(&job->text, "%d", flags[i]);

@@ -121,6 +121,9 @@ static berth_status with_room(berth_fit_tries *tries, const berth_compile_option
 
 // ---- slices -------------------------------------------------------------------------------------
 
+// Left free beside what pieces of weights are estimated to need, where that was too little: in powers of two.
+enum { least_spare_bytes = 256, most_spare_bytes = 8192 };
+
 // Of two errors, the one of the plan that exceeds the memory by less; the other one is freed. False: the first.
 static bool take_lesser(berth_status *first, uint64_t first_over_bytes, berth_status second,
                         uint64_t second_over_bytes) {
@@ -129,6 +132,21 @@ static bool take_lesser(berth_status *first, uint64_t first_over_bytes, berth_st
     berth_status_free(lesser ? *first : second);
     if (lesser) *first = second;
     return lesser;
+}
+
+// For the next round. False: there is none.
+static bool change_slices(berth_compile_options *options, const berth_fitted *fitted,
+                          uint64_t least_bytes) {
+    const berth_multi_target *target = options->target;
+    uint32_t memory = target->devices[fitted->result.over_device].own_memory;
+    bool constants = fitted->result.over_memory != memory;  // RAM has no room for pieces of them
+    if (constants && options->slice_spare_bytes >= most_spare_bytes) return false;
+    if (constants)
+        options->slice_spare_bytes =
+            options->slice_spare_bytes ? 2 * options->slice_spare_bytes : least_spare_bytes;
+    else
+        options->slice_budget_bytes = target->memories[memory].budget_bytes + least_bytes - 1;
+    return true;
 }
 
 // With channels in slices. How many are best is an estimate: a plan that exceeds the memory by little more than the
@@ -142,18 +160,19 @@ static berth_status with_slices(berth_fit_tries *tries, const berth_compile_opti
     uint64_t over_bytes = over_bytes_of(status, fitted);
     for (int i = 0; i < most_rounds && over_bytes > 0; ++i) {
         if (*least_bytes == 0 || over_bytes < *least_bytes) *least_bytes = over_bytes;
-        if (over_bytes > *least_bytes + *least_bytes / slack_share) break;
-        const berth_multi_target *target = options.target;
-        uint32_t memory = target->devices[fitted->result.over_device].own_memory;
-        options.slice_budget_bytes = target->memories[memory].budget_bytes + *least_bytes - 1;
+        uint64_t spare_bytes = options.slice_spare_bytes;
+        bool near = over_bytes <= *least_bytes + *least_bytes / slack_share;
+        if (!change_slices(&options, fitted, *least_bytes)) break;
+        if (!near && options.slice_spare_bytes == spare_bytes) break;
         berth_status next = with_room(tries, &options, fitted);
         uint64_t next_over_bytes = over_bytes_of(next, fitted);
         if (!next) {
             berth_status_free(status);
             return BERTH_OK;
         }
-        if (!take_lesser(&status, over_bytes, next, next_over_bytes)) break;
-        over_bytes = next_over_bytes;
+        bool lesser = take_lesser(&status, over_bytes, next, next_over_bytes);
+        if (!lesser && options.slice_spare_bytes == spare_bytes) break;
+        if (lesser) over_bytes = next_over_bytes;
     }
     fitted->result.over_bytes = over_bytes;
     return status;

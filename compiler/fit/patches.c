@@ -293,7 +293,7 @@ static bool wants_patches(const berth_compile_options *options, berth_status sta
 static berth_status compare(fitter *f, berth_status status, berth_fitted *fitted) {
     uint64_t over_bytes = status ? fitted->result.over_bytes : 0;
     f->unpatched_over_bytes = over_bytes;
-    f->best_over_bytes = status ? over_bytes : UINT64_MAX;
+    f->best_over_bytes = over_bytes;
     f->failure = status;
     f->best_bytes = UINT64_MAX;
     if (!status) {

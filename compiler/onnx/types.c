@@ -63,20 +63,11 @@ static berth_status bind_dim(onnx_importer *im, const char *input, const char *n
                                  "input \"%s\": dimension %s is %lld here, but is given as %lld",
                                  input, name, (long long)extent, (long long)bound->extent);
     const char *other = im->dim_inputs.data[bound - im->dims.data - im->given_dims];
-    if (!reads_more_than_type(&im->model.graph, input) ||
-        !reads_more_than_type(&im->model.graph, other)) {
-        berth_log_message(
-            im->options->log, BERTH_LOG_WARNING,
-            "%s: dimension %s is %lld in input \"%s\" and %lld in \"%s\", one of which "
-            "nothing reads elements or the shape of",
-            im->file, name, (long long)extent, input, (long long)bound->extent, other);
-        return BERTH_OK;
-    }
-    return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "input \"%s\": dimension %s is %lld here, but %lld in input \"%s\": "
-                             "the model declares both "
-                             "alike",
-                             input, name, (long long)extent, (long long)bound->extent, other);
+    berth_log_message(im->options->log, BERTH_LOG_WARNING,
+                      "%s: dimension %s is %lld in input \"%s\" and %lld in \"%s\"; every input "
+                      "keeps its own",
+                      im->file, name, (long long)extent, input, (long long)bound->extent, other);
+    return BERTH_OK;
 }
 
 static bool fits_declared(const onnx_value *value, const berth_tensor *tensor) {

@@ -1,17 +1,7 @@
 // Constants of a board's sources that flash in the address space has no room for: they lie in a store (a memory of the scope
 // "store"), from which the application reads each into RAM before the operation that needs it (docs/bare.md). Kernels wait
 // for it: plain C has one thread.
-#include <string.h>
-
 #include "compiler/package/fit_budget.h"
-
-static uint32_t store_of(const berth_packager *p, uint32_t device) {
-    for (uint32_t m = 0; m < p->target->memory_count; ++m)
-        if (strcmp(p->target->memories[m].scope, BERTH_TARGET_SCOPE_STORE) == 0 &&
-            berth_bits_has(p->target->memories[m].reached_by, device))
-            return m;
-    return BERTH_NO_INDEX;
-}
 
 // ---- which are read -----------------------------------------------------------------------------
 
@@ -150,8 +140,8 @@ static berth_status store_constants(berth_packager *p, uint32_t device, uint32_t
         choice c = {
             .s = &s, .needed = berth_stream_needed(&s.problem), .flash_bytes = s.stays_bytes};
         berth_memory_streamed report;
-        keep_what_is_too_large(&c, room_beside(p->target->memories[ram].budget_bytes,
-                                               berth_streamer__fixed_bytes(&s) - s.stays_bytes));
+        uint64_t beside = berth_streamer__fixed_bytes(&s) - s.stays_bytes;
+        keep_what_is_too_large(&c, room_beside(p->target->memories[ram].budget_bytes, beside));
         fill_flash(&c, flash->budget_bytes);
         berth_streamer__read_others(&s, &report);
         if (report.load_count) report_store(p, flash, &report);
@@ -164,7 +154,7 @@ static berth_status store_constants(berth_packager *p, uint32_t device, uint32_t
 berth_status berth_packager__store_constants(berth_packager *p) {
     if (p->target->executor != BERTH_EXECUTOR_AOT) return BERTH_OK;
     for (uint32_t d = 0; d < p->target->device_count; ++d) {
-        uint32_t store = store_of(p, d);
+        uint32_t store = berth_multi_target_memory_of(p->target, d, BERTH_TARGET_SCOPE_STORE);
         const berth_target_device *device = &p->target->devices[d];
         if (store != BERTH_NO_INDEX && device->constant_memory != device->own_memory)
             BERTH_TRY(store_constants(p, d, store));

@@ -7,7 +7,8 @@ Every network runs as sources for a Cortex-M4 (speed and size) and a Cortex-M55 
 riscv64 under qemu-user, and natively with sanitizers, all with the project's warnings as errors. Compared: with the graph executor, to the bit
 for 8-bit networks that end in integers; with the reference interpreter (the inputs as constants, folded) and ONNX Runtime within a slack. On
 boards memory is painted: nothing beside the arena is written. Budgets: --memory sram=1 is refused and names the least; that least
-builds and computes the same bytes; a byte less is refused and names the same least. The kinds with -two have values in two memories, those with -rolling rows that roll. Needs PyPI's onnxruntime, onnx and numpy and the cross
+builds and computes the same bytes; a byte less is refused and names the same least. Store: with 0 to 20,000 bytes more and hardly any flash, constants are read from a store, or a
+limit is named, and in a few such steps one that is enough. The kinds with -two have values in two memories, those with -rolling rows that roll. Needs PyPI's onnxruntime, onnx and numpy and the cross
 compilers. The last line counts; ends with 1 when anything differed.
 """
 import argparse
@@ -167,6 +168,7 @@ class Network:
     def build(self, kind, options=()):
         target, further, *_ = KINDS[kind]
         folder = os.path.join(self.folder, kind + ''.join(options).replace('=', '').replace('--', '-'))
+        shutil.rmtree(folder, ignore_errors=True)
         return write_sources(self.path, target, [*further, *options], folder), folder
 
     def check_kind(self, kind, graph, options=()):
@@ -178,7 +180,7 @@ class Network:
 
     def check_sram(self, kind, folder, options):
         """All static memory, inputs and outputs are within the budget."""
-        budget = next((int(o[5:]) for o in options if o.startswith('sram=')), None)
+        budget = next((int(re.match(r'sram=(\d+)', o).group(1)) for o in options if o.startswith('sram=')), None)
         if budget is None:
             return
         with open(os.path.join(folder, 'net.h')) as header:
@@ -190,16 +192,20 @@ class Network:
         if used > budget:
             raise Wrong('%s: %d bytes where %d were allowed' % (kind, used, budget))
 
-    def least(self, kind, bytes_):
-        """The least that the refusal of so many bytes names; None where it is no refusal."""
-        done, folder = self.build(kind, ('--memory', 'sram=%d' % bytes_))
+    def named(self, kind, budgets):
+        """(memory, bytes) of the refusal of these limits: what would do; None where they are built."""
+        done, folder = self.build(kind, ('--memory', budgets))
         if not done.returncode:
             shutil.rmtree(folder)
             return None
-        named = re.search(r' needs [^(\n]*\((\d+) bytes\)', done.stderr.decode())
-        if not named:
-            raise Wrong('%s, sram=%d: no least budget: %s' % (kind, bytes_, last_line(done)))
-        return int(named.group(1))
+        found = re.search(r'memory "(\w+)",? .*?needs [^(\n]*\((\d+) bytes\)', done.stderr.decode())
+        if not found:
+            raise Wrong('%s, %s: no least limit: %s' % (kind, budgets, last_line(done)))
+        return found.group(1), int(found.group(2))
+
+    def least(self, kind, bytes_):
+        found = self.named(kind, 'sram=%d' % bytes_)
+        return found and found[1]
 
     def check_budget(self, kind, graph):
         least = self.least(kind, 1)
@@ -209,6 +215,22 @@ class Network:
         less = self.least(kind, least - 1)
         if less != least:
             raise Wrong('%s: sram=1 names %d, sram=%d %s' % (kind, least, least - 1, 'names %d' % less if less else 'is built'))
+
+    def check_store(self, kind, graph):
+        """Constants in a store, with RAM for little of them: in pieces, or what flash must have is named."""
+        least, checked = self.least(kind, 1), set()
+        for more in (0, 200, 2000, 20000):
+            for flash in (1, 500):
+                limits = {'sram': least + more, 'flash': flash}
+                for _ in range(5):
+                    budgets = 'sram=%d,flash=%d,store=64MiB' % (limits['sram'], limits['flash'])
+                    found = self.named(kind, budgets)
+                    if not found:
+                        break
+                    limits[found[0]] = found[1]
+                if budgets not in checked:
+                    self.check_kind(kind, graph, ('--memory', budgets))
+                checked.add(budgets)
 
 
 def attempt(seed, options):
@@ -221,10 +243,12 @@ def attempt(seed, options):
         graph = network.reference()
     except (Wrong, subprocess.TimeoutExpired) as wrong:
         return seed, [str(wrong)]
-    kinds = options.only.split(',') if options.only else [*KINDS, 'budget', 'budget-two']
+    kinds = options.only.split(',') if options.only else [*KINDS, 'budget', 'budget-two', 'store']
     for kind in kinds:
         try:
-            if kind.startswith('budget'):
+            if kind == 'store':
+                network.check_store('native', graph)
+            elif kind.startswith('budget'):
                 network.check_budget('native' + kind[len('budget'):], graph)
             else:
                 network.check_kind(kind, graph)
@@ -240,7 +264,7 @@ def main():
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--count', type=int, default=20)
     parser.add_argument('--layers', type=int, default=8)
-    parser.add_argument('--only', help='%s, budget, budget-two' % ', '.join(KINDS))
+    parser.add_argument('--only', help='%s, budget, budget-two, store' % ', '.join(KINDS))
     parser.add_argument('--keep', default=None, help='folder of what differs')
     parser.add_argument('--jobs', type=int, default=1)
     options = parser.parse_args()

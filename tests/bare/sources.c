@@ -104,7 +104,12 @@ berth_status sources_compile(sources *s, const char *target_text, const berth_pr
     BERTH_TRY(berth_target_parse(s->arena, target_text, &target_options, &target));
     berth_compile_options options = {
         .target = target, .patches = s->patches, .small_code = s->small, .verify = true};
-    BERTH_TRY(berth_compile(s->module, &options, &result));
+    if (s->fit) {
+        BERTH_TRY(berth_fit(s->module, &options, &s->fitted));
+        result = s->fitted.result;
+    } else {
+        BERTH_TRY(berth_compile(s->module, &options, &result));
+    }
     *program = result.program;
     *memory = result.memory;
     return BERTH_OK;

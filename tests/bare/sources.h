@@ -3,6 +3,7 @@
 #define BERTH_TESTS_BARE_SOURCES_H_
 
 #include "compiler/bare/bare.h"
+#include "compiler/fit/fit.h"
 #include "ir/graph/graph.h"
 
 typedef struct sources {
@@ -14,6 +15,8 @@ typedef struct sources {
     uint32_t file_count;
     const char *patches;  // of berth_compile_options
     bool small;           // small code
+    bool fit;  // compiled until it fits (fit/fit.h), into `fitted`, which is to be released
+    berth_fitted fitted;
 } sources;
 
 // What the interpreter computes from a random input of full range.
