@@ -24,6 +24,11 @@ static double gap_percent(const berth_planned_pool *pool) {
            (double)pool->lower_bound_bytes;
 }
 
+// Whether nothing runs while constants are read.
+static bool kernels_wait(const berth_planned_stream *s) {
+    return s->run_ns - s->whole_ns >= 0.999 * s->load_ns;
+}
+
 // Constants that budgets have no room for.
 static void print_streamed(const berth_plan_info *plan) {
     char bytes[4][32];
@@ -39,10 +44,10 @@ static void print_streamed(const berth_plan_info *plan) {
         else
             berth_cli_print(
                 "budget       %s: %s; of constants of %s stay %s; %u are read in each run: "
-                "%u reads, %s, %.3f ms, beside kernels; the run takes %.3f ms instead of "
-                "%.3f\n",
+                "%u reads, %s, %.3f ms, %s; the run takes %.3f ms instead of %.3f\n",
                 s->memory, bytes[0], bytes[1], bytes[2], s->constant_count, s->load_count, bytes[3],
-                s->load_ns / 1e6, s->run_ns / 1e6, s->whole_ns / 1e6);
+                s->load_ns / 1e6, kernels_wait(s) ? "for which kernels wait" : "beside kernels",
+                s->run_ns / 1e6, s->whole_ns / 1e6);
         berth_format_bytes(s->spilled_bytes, bytes[0]);
         if (s->spilled_count)
             berth_cli_print("  moved      %u values, %s, to host memory and back in each run\n",

@@ -8,6 +8,8 @@
 static uint32_t memory_of(const berth_multi_target *target, const berth_program_pool *pool) {
     const berth_target_device *device = &target->devices[pool->device];
     uint32_t memory = device->own_memory;
+    uint32_t store = berth_multi_target_memory_of(target, pool->device, BERTH_TARGET_SCOPE_STORE);
+    if (pool->usage == BERTH_POOL_STORE && store != BERTH_NO_INDEX) return store;
     if (strcmp(pool->scope, target->memories[memory].scope) != 0)
         memory = berth_multi_target_memory_of(target, pool->device, pool->scope);
     else if (pool->usage == BERTH_POOL_CONSTANT)
@@ -26,9 +28,13 @@ static void make_memories(berth_plan_info *info) {
     for (uint32_t m = 0; m < target->memory_count; ++m)
         info->memories[m] = (berth_planned_memory){
             .name = target->memories[m].name, .budget_bytes = target->memories[m].budget_bytes};
-    for (uint32_t i = 0; i < program->pool_count; ++i)
-        info->memories[memory_of(target, &program->pools[i])].used_bytes +=
-            program->pools[i].size_bytes;
+    for (uint32_t i = 0; i < program->pool_count; ++i) {
+        const berth_program_pool *pool = &program->pools[i];
+        uint32_t memory = memory_of(target, pool);
+        bool outside = pool->usage == BERTH_POOL_STORE &&  // in the program's file, say
+                       strcmp(target->memories[memory].scope, BERTH_TARGET_SCOPE_STORE) != 0;
+        if (!outside) info->memories[memory].used_bytes += pool->size_bytes;
+    }
 }
 
 static const berth_memory_report_pool *report_of(const berth_memory_report *memory, uint32_t pool) {

@@ -302,6 +302,31 @@ Test(plan_command, values_are_in_each_memory_of_a_board) {
     json_decref(plan);
 }
 
+// Constants in a store: the plan says where they are, and that kernels wait for them.
+Test(plan_command, constants_of_a_board_are_in_its_store) {
+    static const char command[] =
+        "plan " DIGITS " --dim batch=1 --target 'cpu -arch=cortex-m4' --runtime bare "
+        "--memory sram=32KiB,flash=8KiB,store=1MiB";
+    char as_json[512];
+    snprintf(as_json, sizeof(as_json), "%s --format=json", command);
+    json_t *plan = berth_run_json(as_json);
+    size_t index = 0;
+    const json_t *pool = NULL;
+    double stored = 0;
+    json_array_foreach(json_object_get(plan, "memory"), index, pool) {
+        bool in_store = strcmp(json_string_value(json_object_get(pool, "memory")), "store") == 0;
+        bool is_store = strcmp(json_string_value(json_object_get(pool, "usage")), "store") == 0;
+        cr_expect_eq(in_store, is_store);
+        if (in_store) stored += number(pool, "peak_bytes");
+    }
+    const json_t *streamed = json_array_get(json_object_get(plan, "streamed"), 0);
+    cr_expect_gt(stored, 0);
+    cr_expect_eq(stored, number(streamed, "loaded_bytes"));
+    json_decref(plan);
+    const result *r = berth_run(command);
+    cr_expect(strstr(r->out, " ms, for which kernels wait; the run takes "), "%s", r->out);
+}
+
 // The digits' 26 KiB of weights in less: what stays and what is read adds up, and the refusal of too
 // little names a budget that does.
 Test(plan_command, constants_that_exceed_a_budget_are_read_in_each_run) {
