@@ -85,6 +85,7 @@ static berth_status ask_driver(facts_job *job, const berth_driver_ops *ops,
     berth_machine_facts *facts = job->facts;
     berth_driver *driver = NULL;
     berth_status status = berth_driver_open(ops->kind, berth_allocator_system(), &driver);
+    if (status == berth_status_oom()) return status;  // ours; a driver's is a reason like any other
     berth_machine_asked *asked = &job->asked[facts->asked_count++];
     asked->kind = kind;
     if (status) {  // not here: `local` then has no such device, and `berth devices` says why
