@@ -13,21 +13,28 @@ typedef struct sweeper {
     const char *name;    // of the memory, or of its device
     const char *others;  // budgets of the other memories, each with a comma behind it
     berth_model *model;  // without a budget; gone once that plan was looked at
+    bool on_board;       // of plain C, whose flash and RAM have limits of their own
     uint64_t over_bytes;
     berth_memory_sweep *out;
 } sweeper;
 
 // ---- plans --------------------------------------------------------------------------------------
 
-static const char *other_budgets(const sweeper *s) {
-    const berth_multi_target *target = berth_model_target(s->model);
-    uint32_t swept = berth_multi_target_memory_meant(target, s->name);
+// Whether a budget is of the memory that is swept.
+static bool is_swept(const sweeper *s, const berth_multi_target *target, const char *name) {
+    if (!target) return strcmp(name, s->name) == 0;
+    return berth_multi_target_memory_meant(target, name) ==
+           berth_multi_target_memory_meant(target, s->name);
+}
+
+// `target`: NULL where it is not known yet, and memories are told by their names.
+static const char *other_budgets(const sweeper *s, const berth_multi_target *target) {
     berth_strbuf text = berth_strbuf_make(s->arena);
     const char *at = s->options->target_options.budgets;
     for (size_t length = 0; at; at = at[length] ? at + length + 1 : NULL) {
         length = strcspn(at, ",");
         const char *name = berth_arena_strndup(s->arena, at, strcspn(at, "=,"));
-        if (berth_multi_target_memory_meant(target, name) == swept) continue;
+        if (is_swept(s, target, name)) continue;
         berth_strbuf_add_n(&text, at, length);
         berth_strbuf_add(&text, ",");
     }
@@ -59,14 +66,22 @@ static berth_memory_sweep_point point_of(const sweeper *s, const berth_model *mo
     const berth_memory_report *memory = berth_model_memory(model);
     berth_memory_sweep_point point = {.budget_bytes = budget_bytes,
                                       .predicted_ns = program->predicted_ns};
+    bool of_board = target->executor == BERTH_EXECUTOR_AOT;
     for (uint32_t i = 0; i < program->pool_count; ++i) {
-        uint32_t index = memory_of(target, &program->pools[i]);
-        if (program->pools[i].usage != BERTH_POOL_STORE && index != BERTH_NO_INDEX &&
+        const berth_program_pool *pool = &program->pools[i];
+        const berth_target_device *device = &target->devices[pool->device];
+        uint32_t index = memory_of(target, pool);
+        // Constants of a board are in flash, whether it is named or not.
+        bool counts =
+            pool->usage != BERTH_POOL_STORE && !(of_board && pool->usage == BERTH_POOL_CONSTANT &&
+                                                 device->constant_memory == device->own_memory);
+        if (counts && index != BERTH_NO_INDEX &&
             strcmp(target->memories[index].name, s->out->memory) == 0)
             point.planned_bytes += program->pools[i].size_bytes;
     }
+    // What a board reads is read into its RAM for want of flash.
     for (uint32_t i = 0; i < memory->streamed_count; ++i)
-        if (strcmp(memory->streamed[i].memory, s->out->memory) == 0)
+        if (of_board || strcmp(memory->streamed[i].memory, s->out->memory) == 0)
             point.read_bytes += memory->streamed[i].loaded_bytes;
     return point;
 }
@@ -81,15 +96,30 @@ static berth_status find_memory(void *user) {
     if (memory == BERTH_NO_INDEX)
         return berth_status_make(BERTH_NOT_FOUND, "the target has no memory or device \"%s\"",
                                  s->name);
-    s->others = other_budgets(s);
+    s->others = other_budgets(s, target);
+    s->on_board = target->executor == BERTH_EXECUTOR_AOT;
     s->out->memory = berth_arena_strdup(s->arena, target->memories[memory].name);
     s->out->model = berth_arena_strdup(s->arena, berth_model_program(s->model)->name);
     return BERTH_OK;
 }
 
+// Boards have RAM and flash of any size for those who name them (target/memory_budgets.c): whatever 32 bits address.
+static berth_status load_board(sweeper *s) {
+    static const uint64_t most_bytes = UINT64_C(1) << 32;
+    const char *runtime = s->options->target_options.runtime, *given = s->name;
+    if (!runtime || strcmp(runtime, "bare") != 0) return load(s, 0, &s->model);
+    if (!s->name) s->name = "sram";
+    s->others = other_budgets(s, NULL);
+    berth_status status = load(s, most_bytes, &s->model);
+    if (!status || berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
+    berth_status_free(status);  // its memories are declared, and have a size
+    s->name = given;
+    return load(s, 0, &s->model);
+}
+
 // The plan without a budget: its need is the first one.
 static berth_status plan_whole(sweeper *s, berth_memory_sweep_point *out_point) {
-    BERTH_TRY(load(s, 0, &s->model));
+    BERTH_TRY(load_board(s));
     berth_status status = berth_arena_try(s->arena, find_memory, s);  // the model goes in any case
     if (!status) *out_point = point_of(s, s->model, 0);
     berth_model_destroy(s->model);
@@ -97,16 +127,48 @@ static berth_status plan_whole(sweeper *s, berth_memory_sweep_point *out_point) 
     return status;
 }
 
-// What the refusal of a byte says.
-static berth_status find_least(sweeper *s) {
+// Whether there is a plan for a budget.
+static berth_status fits(sweeper *s, uint64_t budget_bytes, bool *out_fits) {
     berth_model *model = NULL;
-    berth_status status = load(s, 1, &model);
-    s->out->least_bytes = 1;
+    berth_status status = load(s, budget_bytes, &model);
+    *out_fits = !status;
     if (!status) berth_model_destroy(model);
     if (berth_status_code(status) != BERTH_OUT_OF_MEMORY || s->over_bytes == 0) return status;
     berth_status_free(status);
-    s->out->least_bytes += s->over_bytes;
     return BERTH_OK;
+}
+
+// Of a board, where another memory may be what a plan exceeds: by halves, to a 128th.
+static berth_status search_least(sweeper *s, uint64_t whole) {
+    uint64_t high = whole, low = 0;
+    bool does = false;
+    for (int i = 0; i < 4 && !does; ++i) {  // private arrays of kernels count, too
+        if (i > 0) high += high / 4 + 1;
+        BERTH_TRY(fits(s, high, &does));
+    }
+    while (does && high - low > whole / 128 + 16) {
+        uint64_t middle = low + (high - low) / 2;
+        bool less = false;
+        BERTH_TRY(fits(s, middle, &less));
+        if (less)
+            high = middle;
+        else
+            low = middle;
+    }
+    s->out->least_bytes = high;
+    return BERTH_OK;
+}
+
+// What the refusal of a byte says.
+static berth_status find_least(sweeper *s, uint64_t whole) {
+    bool one = false;
+    s->out->least_bytes = 1;
+    BERTH_TRY(fits(s, 1, &one));
+    if (one) return BERTH_OK;
+    s->out->least_bytes += s->over_bytes;
+    if (!s->on_board) return BERTH_OK;
+    BERTH_TRY(fits(s, s->out->least_bytes, &one));
+    return one && s->out->least_bytes <= whole ? BERTH_OK : search_least(s, whole);
 }
 
 static berth_status sweep_body(void *user) {
@@ -115,8 +177,11 @@ static berth_status sweep_body(void *user) {
     berth_memory_sweep_point *points =
         berth_arena_new_array(s->arena, berth_memory_sweep_point, wanted);
     BERTH_TRY(plan_whole(s, &points[0]));
-    BERTH_TRY(find_least(s));
-    uint64_t whole = points[0].budget_bytes, least = s->out->least_bytes;
+    uint64_t whole = points[0].budget_bytes;
+    BERTH_TRY(find_least(s, whole));
+    uint64_t least = s->out->least_bytes;
+    if (s->on_board && whole < least)  // of a board, what kernels keep for themselves counts, too
+        points[0].budget_bytes = whole = least;
     s->out->points = points;
     s->out->point_count = 1;
     for (uint32_t i = 1; i < wanted && least < whole; ++i) {
@@ -124,7 +189,12 @@ static berth_status sweep_body(void *user) {
         uint64_t budget = (uint64_t)((double)whole * pow((double)least / (double)whole, share));
         if (i + 1 == wanted || budget < least) budget = least;
         berth_model *model = NULL;
-        BERTH_TRY(load(s, budget, &model));
+        berth_status status = load(s, budget, &model);
+        if (s->on_board && berth_status_code(status) == BERTH_OUT_OF_MEMORY && s->over_bytes) {
+            berth_status_free(status);  // less may do, in other pieces
+            continue;
+        }
+        BERTH_TRY(status);
         points[s->out->point_count++] = point_of(s, model, budget);
         berth_model_destroy(model);
     }

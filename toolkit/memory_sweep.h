@@ -22,7 +22,8 @@ typedef struct berth_memory_sweep {
 
 // Plans the model for about `count` (2 at least) budgets of a memory, in equal ratios; the largest is
 // what the plan without a budget needs.
-//   memory:    its name, or that of a device (as in --memory); NULL = the default device's own
+//   memory:    its name, or that of a device (as in --memory); NULL = the default device's own (of a board: "sram", which
+//              is as large as its addresses reach, as its other memories are, unless they are declared with a size)
 //   options:   as for berth_model_load; the other budgets of target_options hold for every plan
 //   ownership: everything in the arena
 //   errors:    those of berth_model_load; INVALID_ARGUMENT for a built program

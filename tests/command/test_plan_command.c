@@ -397,6 +397,37 @@ Test(plan_command, a_sweep_goes_down_to_the_smallest_budget) {
     berth_run_fails("plan " DIGITS " --memory-sweep=gpu", 1, "no memory or device \"gpu\"");
 }
 
+#define M4 "plan " DIGITS " --dim batch=1 --target 'cpu -arch=cortex-m4' --runtime bare "
+
+// The RAM of a board is swept from what is wanted, however large the chip's is, and so is its flash, beside a store.
+Test(plan_command, a_sweep_of_a_board) {
+    json_t *sweep = berth_run_json(M4 "--memory-sweep --format=json");
+    const json_t *points = json_object_get(sweep, "points"), *point = NULL;
+    int least = (int)number(sweep, "least_bytes");
+    size_t index = 0;
+    cr_expect_str_eq(json_string_value(json_object_get(sweep, "memory")), "sram");
+    cr_expect_lt(number(json_array_get(points, 0), "planned_bytes"), 26 << 10, "with constants");
+    json_decref(sweep);
+    char command[256];
+    snprintf(command, sizeof(command), M4 "-q --memory sram=%d", least);
+    const result *r = berth_run(command);
+    cr_expect_eq(r->exit_status, 0, "%s", r->err);
+    snprintf(command, sizeof(command), M4 "-q --memory sram=%d", least - least / 64 - 32);
+    berth_run_fails(command, 1, "memory \"sram\" needs");
+    sweep = berth_run_json(M4 "--memory sram=32KiB,store=1MiB --memory-sweep=flash --format=json");
+    points = json_object_get(sweep, "points");
+    cr_assert_gt(json_array_size(points), 2);
+    double read = -1;
+    json_array_foreach(points, index, point) {
+        cr_expect_leq(number(point, "planned_bytes"), number(point, "budget_bytes"));
+        cr_expect_geq(number(point, "read_bytes"), read);
+        read = number(point, "read_bytes");
+    }
+    cr_expect_gt(read, 0);
+    cr_expect_eq(number(json_array_get(points, 0), "read_bytes"), 0);
+    json_decref(sweep);
+}
+
 // Of a model without control flow: as one static list, whose parts the executor vm compiles when it runs.
 Test(plan_command, models_of_the_executor_vm) {
     const result *r = berth_run("plan " DIGITS " --dim batch=4 --target cpu --executor vm -q");
