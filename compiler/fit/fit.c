@@ -59,8 +59,16 @@ static berth_status try_once(berth_fit_tries *tries, const berth_compile_options
 }
 
 // Of an error: what it says of the target's memories; 0 = nothing.
-static uint64_t over_bytes_of(berth_status status, const berth_fitted *fitted) {
-    return status == berth_status_oom() ? 0 : fitted->result.over_bytes;
+berth_fit_over berth_fit__over_of(berth_status status, const berth_fitted *fitted) {
+    const berth_compile_result *result = &fitted->result;
+    if (status == berth_status_oom()) return (berth_fit_over){0};
+    return (berth_fit_over){result->over_bytes, result->over_device, result->over_memory};
+}
+
+void berth_fit__set_over(berth_fitted *fitted, berth_fit_over over) {
+    fitted->result.over_bytes = over.bytes;
+    fitted->result.over_device = over.device;
+    fitted->result.over_memory = over.memory;
 }
 
 // ---- room ---------------------------------------------------------------------------------------
@@ -157,24 +165,24 @@ static berth_status with_slices(berth_fit_tries *tries, const berth_compile_opti
     berth_compile_options options = *asked;
     uint64_t *least_bytes = &tries->least_over_bytes;
     berth_status status = with_room(tries, &options, fitted);
-    uint64_t over_bytes = over_bytes_of(status, fitted);
-    for (int i = 0; i < most_rounds && over_bytes > 0; ++i) {
-        if (*least_bytes == 0 || over_bytes < *least_bytes) *least_bytes = over_bytes;
+    berth_fit_over over = berth_fit__over_of(status, fitted);
+    for (int i = 0; i < most_rounds && over.bytes > 0; ++i) {
+        if (*least_bytes == 0 || over.bytes < *least_bytes) *least_bytes = over.bytes;
         uint64_t spare_bytes = options.slice_spare_bytes;
-        bool near = over_bytes <= *least_bytes + *least_bytes / slack_share;
+        bool near = over.bytes <= *least_bytes + *least_bytes / slack_share;
         if (!change_slices(&options, fitted, *least_bytes)) break;
         if (!near && options.slice_spare_bytes == spare_bytes) break;
         berth_status next = with_room(tries, &options, fitted);
-        uint64_t next_over_bytes = over_bytes_of(next, fitted);
+        berth_fit_over next_over = berth_fit__over_of(next, fitted);
         if (!next) {
             berth_status_free(status);
             return BERTH_OK;
         }
-        bool lesser = take_lesser(&status, over_bytes, next, next_over_bytes);
+        bool lesser = take_lesser(&status, over.bytes, next, next_over.bytes);
         if (!lesser && options.slice_spare_bytes == spare_bytes) break;
-        if (lesser) over_bytes = next_over_bytes;
+        if (lesser) over = next_over;
     }
-    fitted->result.over_bytes = over_bytes;
+    berth_fit__set_over(fitted, over);
     return status;
 }
 
@@ -194,23 +202,23 @@ static berth_status one_way(berth_fit_tries *tries, const berth_compile_options 
         options->no_slices)
         return with_room(tries, options, fitted);
     berth_status status = with_room(tries, &whole, fitted);
-    uint64_t over_bytes = over_bytes_of(status, fitted);
+    berth_fit_over over = berth_fit__over_of(status, fitted);
     bool fits = !status;
-    if (fits ? !works_again(fitted) : over_bytes == 0) return status;
+    if (fits ? !works_again(fitted) : over.bytes == 0) return status;
     berth_status sliced = with_slices(tries, options, fitted);
     if (!sliced && (!fits || !works_again(fitted))) {
         berth_status_free(status);
         return BERTH_OK;
     }
-    uint64_t sliced_over_bytes = over_bytes_of(sliced, fitted);
+    berth_fit_over sliced_over = berth_fit__over_of(sliced, fitted);
     if (fits) {
-        bool failed = sliced && sliced_over_bytes == 0;
+        bool failed = sliced && sliced_over.bytes == 0;
         if (failed) return sliced;
         berth_status_free(sliced);
         return with_room(tries, &whole, fitted);
     }
-    if (!take_lesser(&status, over_bytes, sliced, sliced_over_bytes))
-        fitted->result.over_bytes = over_bytes;
+    if (!take_lesser(&status, over.bytes, sliced, sliced_over.bytes))
+        berth_fit__set_over(fitted, over);
     return status;
 }
 
@@ -247,7 +255,7 @@ static berth_status fastest_way(berth_fit_tries *tries, const berth_compile_opti
     const char *best = NULL;
     double best_ns = 0;
     berth_status first = BERTH_OK;
-    uint64_t first_over_bytes = 0;
+    berth_fit_over first_over = {0};
     uint32_t count = berth_tensor_parallel_devices(options->target) > 1 ? 3 : 0;
     for (uint32_t i = 0; i < count; ++i) {
         berth_compile_options way = in_parallel(options, ways[i]);
@@ -274,10 +282,10 @@ static berth_status fastest_way(berth_fit_tries *tries, const berth_compile_opti
             continue;
         }
         first = status;
-        first_over_bytes = over_bytes_of(status, fitted);
+        first_over = berth_fit__over_of(status, fitted);
     }
     if (!best && first) {
-        fitted->result.over_bytes = first_over_bytes;
+        berth_fit__set_over(fitted, first_over);
         return first;
     }
     berth_status_free(first);

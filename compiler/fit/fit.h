@@ -56,6 +56,16 @@ typedef struct berth_fit_tries {
     struct berth_fit_known *known;  // known.c; of who begins the tries; NULL = nothing is kept
 } berth_fit_tries;
 
+// By how much a refused plan exceeds which memory, of which device.
+typedef struct berth_fit_over {
+    uint64_t bytes;  // 0 = that is not the error
+    uint32_t device, memory;
+} berth_fit_over;
+
+berth_fit_over berth_fit__over_of(berth_status status, const berth_fitted *fitted);
+// The error that is reported is of such a plan, and not of the last one that `fitted` had.
+void berth_fit__set_over(berth_fitted *fitted, berth_fit_over over);
+
 // known.c: plans that a memory did not hold, with what they need. What a plan of plain C with one memory for values needs
 // depends on its patches and slices alone, not on the limit, so that the same ones are refused without being planned again.
 BERTH_MUST_USE berth_status berth_fit__known_create(struct berth_fit_known **out_known);

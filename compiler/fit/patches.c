@@ -19,8 +19,9 @@ typedef struct fitter {
     uint64_t unpatched_bytes, unpatched_over_bytes;  // as in berth_compile_options
     const char *best;                                // "NODE=N"; NULL = none is better
     double best_ns;
-    uint64_t best_bytes, best_over_bytes;
+    uint64_t best_bytes;
     berth_status failure;  // of the plan that exceeds a memory by the least
+    berth_fit_over failure_over;
 } fitter;
 
 static bool is_word(const char *text) {
@@ -108,12 +109,12 @@ static berth_status plan_sliced(fitter *f, const char *text, bool no_slices, ber
     berth_status status = berth_fit__without_patches(f->tries, &options, fitted);
     *out_fits = !status;
     if (!status) return BERTH_OK;
-    uint64_t over_bytes = fitted->result.over_bytes;
-    if (ran_out(status) || over_bytes == 0) return status;
-    if (over_bytes < f->best_over_bytes) {
+    berth_fit_over over = berth_fit__over_of(status, fitted);
+    if (over.bytes == 0) return status;
+    if (over.bytes < f->failure_over.bytes) {
         berth_status_free(f->failure);
         f->failure = status;
-        f->best_over_bytes = over_bytes;
+        f->failure_over = over;
     } else {
         berth_status_free(status);
     }
@@ -291,9 +292,8 @@ static bool wants_patches(const berth_compile_options *options, berth_status sta
 
 // Makes others. `status` is that of the first plan, which `fitted` has.
 static berth_status compare(fitter *f, berth_status status, berth_fitted *fitted) {
-    uint64_t over_bytes = status ? fitted->result.over_bytes : 0;
-    f->unpatched_over_bytes = over_bytes;
-    f->best_over_bytes = over_bytes;
+    if (status) f->failure_over = berth_fit__over_of(status, fitted);
+    f->unpatched_over_bytes = f->failure_over.bytes;
     f->failure = status;
     f->best_bytes = UINT64_MAX;
     if (!status) {
@@ -309,7 +309,7 @@ static berth_status compare(fitter *f, berth_status status, berth_fitted *fitted
     if (!searched && !found && f->failure) {
         searched = f->failure;
         f->failure = BERTH_OK;
-        fitted->result.over_bytes = f->best_over_bytes;
+        berth_fit__set_over(fitted, f->failure_over);
     }
     if (f->failure) berth_status_free(f->failure);
     return searched;

@@ -201,6 +201,11 @@ static unsigned long long expect_refused(unsigned ram, unsigned flash, unsigned 
     cr_assert_eq(berth_status_code(status), BERTH_OUT_OF_MEMORY);
     cr_expect(strstr(berth_status_message(status), text), "%s", berth_status_message(status));
     unsigned long long least = number_behind(berth_status_message(status), "(");
+    // What the error says, whichever plan was tried last.
+    if (s.fitted.result.over_bytes) {
+        cr_expect_eq(s.fitted.result.over_memory, 1);
+        cr_expect_eq(s.fitted.result.over_bytes, least - flash);
+    }
     berth_status_free(status);
     berth_fitted_release(&s.fitted);
     berth_arena_destroy(s.arena);
