@@ -103,14 +103,15 @@ static berth_status find_memory(void *user) {
     return BERTH_OK;
 }
 
-// Boards have RAM and flash of any size for those who name them (target/memory_budgets.c): whatever 32 bits address.
+static const uint64_t most_addressed_bytes = UINT64_C(1) << 32;  // of a board: what 32 bits address
+
+// Boards have RAM and flash of any size for those who name them (target/memory_budgets.c).
 static berth_status load_board(sweeper *s) {
-    static const uint64_t most_bytes = UINT64_C(1) << 32;
     const char *runtime = s->options->target_options.runtime, *given = s->name;
     if (!runtime || strcmp(runtime, "bare") != 0) return load(s, 0, &s->model);
     if (!s->name) s->name = "sram";
     s->others = other_budgets(s, NULL);
-    berth_status status = load(s, most_bytes, &s->model);
+    berth_status status = load(s, most_addressed_bytes, &s->model);
     if (!status || berth_status_code(status) == BERTH_OUT_OF_MEMORY) return status;
     berth_status_free(status);  // its memories are declared, and have a size
     s->name = given;
@@ -142,11 +143,18 @@ static berth_status fits(sweeper *s, uint64_t budget_bytes, bool *out_fits) {
 static berth_status search_least(sweeper *s, uint64_t whole) {
     uint64_t high = whole, low = 0;
     bool does = false;
-    for (int i = 0; i < 4 && !does; ++i) {  // private arrays of kernels count, too
-        if (i > 0) high += high / 4 + 1;
+    for (;;) {  // private arrays of kernels count, too
         BERTH_TRY(fits(s, high, &does));
+        if (does) break;
+        if (high > most_addressed_bytes / 2)
+            return berth_status_make(BERTH_OUT_OF_MEMORY,
+                                     "memory \"%s\": the plan without a limit has room, but none "
+                                     "with one up to %llu bytes",
+                                     s->out->memory, (unsigned long long)high);
+        low = high;
+        high += high / 4 + 1024;
     }
-    while (does && high - low > whole / 128 + 16) {
+    while (high - low > whole / 128 + 16) {
         uint64_t middle = low + (high - low) / 2;
         bool less = false;
         BERTH_TRY(fits(s, middle, &less));

@@ -1,5 +1,7 @@
 #include "compiler/codegen/c_moves.h"
 
+#include <string.h>
+
 #include "compiler/schedule/nest.h"
 
 // clang-format off
@@ -143,6 +145,19 @@ static bool in_memory(const berth_c_printer *p, berth_buf buf) {
             info->scope == BERTH_SCOPE_LOCAL);
 }
 
+// What a store writes, and a load reads. `indices` gets a copy: looking at them adds expressions.
+static access stored(const berth_tfn *fn, berth_stmt id, berth_expr *indices) {
+    const berth_stmt_node *store = &fn->stmts.data[id];
+    memcpy(indices, berth_tfn_store_indices(fn, id), (size_t)store->index_count * sizeof(*indices));
+    return (access){store->buf, indices, store->index_count};
+}
+
+static access loaded(const berth_tfn *fn, berth_expr id, berth_expr *indices) {
+    const berth_expr_node *load = &fn->exprs.data[id];
+    memcpy(indices, berth_tfn_load_indices(fn, id), (size_t)load->index_count * sizeof(*indices));
+    return (access){load->load.buf, indices, load->index_count};
+}
+
 bool berth_c_print_moves(berth_c_printer *p, const berth_stmt_node *loop) {
     berth_tfn *fn = p->fn;
     const berth_stmt_node outer = *loop;
@@ -160,13 +175,7 @@ bool berth_c_print_moves(berth_c_printer *p, const berth_stmt_node *loop) {
     size_t size_bytes = berth_dtype_size_bytes(dtype);
     if (!load || !berth_transpose_block_serves(side, size_bytes)) return false;
     berth_expr indices[2][BERTH_MAX_RANK];
-    const berth_expr_node from_node = fn->exprs.data[load];
-    for (int i = 0; i < store.index_count; ++i)
-        indices[0][i] = berth_tfn_store_indices(fn, inner.body)[i];
-    for (int i = 0; i < from_node.index_count; ++i)
-        indices[1][i] = berth_tfn_load_indices(fn, load)[i];
-    access to = {store.buf, indices[0], store.index_count};
-    access from = {from_node.load.buf, indices[1], from_node.index_count};
+    access to = stored(fn, inner.body, indices[0]), from = loaded(fn, load, indices[1]);
     int64_t to_step = step_of(p, &to, inner.var);
     int64_t from_step = step_of(p, &from, outer.var);
     if (!in_memory(p, to.buf) || !in_memory(p, from.buf) || to_step < 0 || from_step < 0 ||
@@ -197,14 +206,8 @@ bool berth_c_print_row(berth_c_printer *p, const berth_stmt_node *loop) {
         bytes % piece_bytes < least_rest * size_bytes)
         return false;
     berth_expr indices[2][BERTH_MAX_RANK];
-    const berth_expr_node from_node = fn->exprs.data[load];
-    const berth_buf_info from_info = fn->bufs.data[from_node.load.buf];
-    for (int i = 0; i < store.index_count; ++i)
-        indices[0][i] = berth_tfn_store_indices(fn, outer.body)[i];
-    for (int i = 0; i < from_node.index_count; ++i)
-        indices[1][i] = berth_tfn_load_indices(fn, load)[i];
-    access to = {store.buf, indices[0], store.index_count};
-    access from = {from_node.load.buf, indices[1], from_node.index_count};
+    access to = stored(fn, outer.body, indices[0]), from = loaded(fn, load, indices[1]);
+    const berth_buf_info from_info = fn->bufs.data[from.buf];
     bool same = to.buf == from.buf || (info.may_alias && from_info.may_alias);
     if (same || !in_memory(p, to.buf) || !in_memory(p, from.buf) ||
         step_of(p, &to, outer.var) != 1 || step_of(p, &from, outer.var) != 1)

@@ -148,7 +148,9 @@ static bool change_slices(berth_compile_options *options, const berth_fitted *fi
     const berth_multi_target *target = options->target;
     uint32_t memory = target->devices[fitted->result.over_device].own_memory;
     bool constants = fitted->result.over_memory != memory;  // RAM has no room for pieces of them
-    if (constants && options->slice_spare_bytes >= most_spare_bytes) return false;
+    bool reads = berth_multi_target_memory_of(target, fitted->result.over_device,
+                                              BERTH_TARGET_SCOPE_STORE) != BERTH_NO_INDEX;
+    if (constants && (!reads || options->slice_spare_bytes >= most_spare_bytes)) return false;
     if (constants)
         options->slice_spare_bytes =
             options->slice_spare_bytes ? 2 * options->slice_spare_bytes : least_spare_bytes;
