@@ -25,8 +25,8 @@ import berth.onnxruntime
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def relu(elements):
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, elements]) for name in "xy")
+def relu(*shape):
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy")
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", [x], [y])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
 
@@ -34,9 +34,13 @@ def relu(elements):
 def models():
     with open(os.path.join(ROOT, "examples/digits/digits.onnx"), "rb") as file:
         digits = file.read()
-    return [("Relu of 16 elements", relu(16), np.linspace(-1, 1, 16, dtype=np.float32).reshape(1, 16)),
-            ("Relu of 65536 elements", relu(65536), np.linspace(-1, 1, 65536, dtype=np.float32).reshape(1, 65536)),
-            ("digits, a batch of 1", digits, np.load(os.path.join(ROOT, "examples/digits/test_images.npy"))[:1])]
+    images = np.load(os.path.join(ROOT, "examples/digits/test_images.npy"))
+    row = np.linspace(-1, 1, 65536, dtype=np.float32).reshape(1, 65536)
+    return [("Relu of 16 elements", relu(1, 16), [row[:, :16].copy()]),
+            ("Relu of 16 elements, after other shapes", relu("N", 16), [np.repeat(row[:, :16], n, 0) for n in (5, 3, 1)]),
+            ("Relu of 65536 elements", relu(1, 65536), [row]),
+            ("digits, a batch of 1", digits, [images[:1]]),
+            ("digits, a batch of 1, after other shapes", digits, [images[:5], images[:3], images[:1]])]
 
 
 def open_session(module, model, threads):
@@ -53,15 +57,17 @@ def time_of(call, count):
     return (time.perf_counter() - start) / count * 1e6
 
 
-def measure(model, x, options):
+def measure(model, inputs, options):
+    """Times of the last input."""
     theirs, ours = (open_session(module, model, options.threads) for module in (onnxruntime, berth.onnxruntime))
     loaded = berth.load(model, threads=options.threads)
     name = ours.get_inputs()[0].name
     calls = {"onnxruntime": lambda: theirs.run(None, {name: x})[0], "berth.onnxruntime": lambda: ours.run(None, {name: x})[0],
              "model(x)": lambda: loaded(x)}
-    expected = calls["onnxruntime"]()
-    for what, call in calls.items():
-        np.testing.assert_allclose(call(), expected, rtol=1e-4, atol=1e-6, err_msg=what)
+    for x in inputs:
+        expected = calls["onnxruntime"]()
+        for what, call in calls.items():
+            np.testing.assert_allclose(call(), expected, rtol=1e-4, atol=1e-6, err_msg=what)
     times = {what: [] for what in calls}
     for _ in range(options.rounds):
         for what, call in calls.items():
@@ -75,8 +81,8 @@ def main():
     parser.add_argument("--calls", type=int, default=500)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
-    for name, model, x in models():
-        row = measure(model, x, options)
+    for name, model, inputs in models():
+        row = measure(model, inputs, options)
         print(json.dumps({"model": name, "threads": options.threads, "call_us": row, "onnxruntime_version": onnxruntime.__version__,
                           "onnx_version": onnx.__version__, "numpy_version": np.__version__}), flush=True)
 

@@ -204,9 +204,13 @@ def empty(port):
     return np.ndarray(port.shape, port.dtype, memory, start)
 
 
+def shape_and_type(tensor):
+    return tuple(tensor.dims[:tensor.rank]), _NUMPY[tensor.dtype]
+
+
 def view_of(tensor, owner):
     """An array over memory of the C API. It keeps `owner` alive. Of strings a copy."""
-    dtype, shape = _NUMPY[tensor.dtype], tuple(tensor.dims[:tensor.rank])
+    shape, dtype = shape_and_type(tensor)
     if tensor.dtype == STRING:
         return _text_array(tensor, shape)
     size_bytes = math.prod(shape) * dtype.itemsize

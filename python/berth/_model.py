@@ -83,7 +83,7 @@ class Model:
         self._dynamic = None  # for all shapes: once the model needs it, or has seen several
         self._dynamic_lock = threading.Lock()
         self._dynamic_order = None
-        self._latest = (None, None)  # shapes of the inputs, and their variant, which is the last of _variants
+        self._latest = None  # what ran: the variant that is the last of _variants, or _dynamic
         self.last_session = None  # of the latest call: its steps, with profile=True
         self._variants = collections.OrderedDict()  # key -> _Variant, least recently used first
         self._max_shapes = max(1, _MOST_SHAPES if max_shapes is None else max_shapes)
@@ -394,7 +394,7 @@ class Model:
         if isinstance(variant, Dynamic):
             results = self._run_dynamic(variant, arrays, watch)
             if not self._states:
-                self._latest = ([array.shape for array in arrays], variant)
+                self._latest = variant
             return results
         session = variant.take() or Session(variant.program, **self._settings)
         by_name = dict(zip(self._input_names, arrays))
@@ -406,56 +406,48 @@ class Model:
             variant.free.append(session)
         self.last_session = session
         if not variant.constants and [port.name for port in variant.program.inputs] == self._input_names:
-            self._latest = ([array.shape for array in arrays], variant)
+            self._latest = variant
         return results
 
     def _run_dynamic(self, dynamic, arrays, watch=None):
         if self._dynamic_order is None:  # the places of its inputs among the model's
             places = [self._input_names.index(name) for name in dynamic.inputs]
-            self._dynamic_order = places, [_arrays.dtype_number(self.inputs[place]) for place in places]
-        places, numbers = self._dynamic_order
-        wanted = [arrays[place] for place in places]
-        with self._dynamic_lock:
-            if watch is None:
-                results = dynamic.run(wanted, numbers)
-            else:
-                with _watched(watch, dynamic):
-                    results = dynamic.run(wanted, numbers)
+            is_same = places == list(range(len(self.inputs)))
+            self._dynamic_order = None if is_same else places, [self.inputs[place] for place in places]
+        places, ports = self._dynamic_order
+        wanted = [arrays[place] for place in places] if places else arrays
+        with self._dynamic_lock, _watched(watch, dynamic):
+            results = dynamic.run(wanted, ports)
         if not self._states:
             return results
         kept = set(self._states.values())
         return [result for name, result in zip(dynamic.outputs, results) if name not in kept]
 
     def _run_again(self, arrays):
-        """On the program that ran latest. None, and nothing has run, where the arrays are not as it takes them."""
-        shapes, variant = self._latest
-        if variant is None:
+        """On what ran latest. None, and nothing has run, where the arrays are not as it takes them."""
+        latest = self._latest
+        if latest is None:
             return None
-        for array in arrays:
-            if type(array) is not np.ndarray:
-                return None
-        if [array.shape for array in arrays] != shapes:
-            return None
-        if isinstance(variant, Dynamic):
-            for array, port in zip(arrays, self.inputs):
-                if array.dtype != port.dtype or not array.flags.c_contiguous:
-                    return None
-            return self._run_dynamic(variant, arrays)
-        session = variant.take()
+        if latest is self._dynamic:
+            places = self._dynamic_order[0]
+            if places and len(arrays) == len(places):
+                arrays = [arrays[place] for place in places]
+            with self._dynamic_lock:
+                return latest.run_prepared(arrays, other_shapes=not self._variants)  # one may be of these
+        session = latest.take()
         if session is None:  # others run on all that there are
             return None
         try:
             results = session._run_prepared(arrays)
         finally:
-            variant.free.append(session)
+            latest.free.append(session)
         if results is not None:
             self.last_session = session
         return results
 
     def _run_again_named(self, inputs):
-        if len(inputs) != len(self.inputs):
-            return None
-        return self._run_again([inputs.get(name) for name in self._input_names])
+        names = self._input_names
+        return self._run_again(list(map(inputs.get, names))) if len(inputs) == len(names) else None
 
     def __call__(self, *args, timeout=None, **named):
         """Inputs by position, by name, or as one dict; by name also other values for initializers that the model lists among
@@ -474,7 +466,7 @@ class Model:
         results = self._run_again_named(inputs) if timeout is None and watch is None else None
         if results is None:
             results = self._given((), dict(inputs), timeout, watch)
-        return {port.name: result for port, result in zip(self.outputs, results)}
+        return dict(zip([port.name for port in self.outputs], results))
 
     def program(self, *shapes):
         """The program for inputs of these shapes, compiled if need be; none where the model says them all."""

@@ -311,6 +311,13 @@ class Handle:
         self.free = free
         create(*arguments, ctypes.byref(self.pointer))
 
+    @classmethod
+    def of(cls, pointer, free):
+        """Of a handle that there is: a number."""
+        handle = cls.__new__(cls)
+        handle.pointer, handle.free = c_void_p(pointer), free
+        return handle
+
     def __del__(self):
         if getattr(self, "pointer", None):
             self.free(self.pointer)

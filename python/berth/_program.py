@@ -10,7 +10,7 @@ import numpy as np
 from . import _arrays, _device_memory, _native
 from ._native import BerthError, Handle, path_bytes, run, text
 from ._plan import Placement, Plan
-from ._prepared import PreparedRun
+from ._prepared import PreparedDynamic, PreparedRun
 
 
 class Step(NamedTuple):
@@ -165,8 +165,7 @@ class Program:
         for index in range(run.berth_program_fallback_count(pointer)):
             fallback = run.berth_program_fallback(pointer, index)
             run.berth_program_retain(fallback)
-            found.append(Program(Handle(lambda out, held=fallback: setattr(out._obj, "value", held),
-                                        run.berth_program_release)))
+            found.append(Program(Handle.of(fallback, run.berth_program_release)))
         return found
 
     @property
@@ -283,8 +282,7 @@ class Session:
     def _of(cls, program, settings, pointer):
         session = cls.__new__(cls)
         session.program, session._settings = program, settings
-        session._handle = Handle(lambda out: None, run.berth_session_destroy)
-        session._handle.pointer = ctypes.c_void_p(pointer)
+        session._handle = Handle.of(pointer, run.berth_session_destroy)
         return session
 
     @property
@@ -392,26 +390,17 @@ class Dynamic:
                        for i in range(run.berth_dynamic_input_count(pointer))]
         self.outputs = [text(run.berth_dynamic_output_name(pointer, i))
                         for i in range(run.berth_dynamic_output_count(pointer))]
-        self._described = (None, None)  # types and shapes of the latest call's arrays, and the tensors that say these
+        self._prepared = None  # until a run; False: it cannot be
 
-    def _tensors(self, arrays, numbers):
-        """Tensors over the arrays, which stay alive with what is second. Of a call like the one before only addresses are new."""
-        described = [(number, array.shape) for number, array in zip(numbers, arrays) if array is not None]
-        known, tensors = self._described
-        if described == known and len(described) == len(arrays):
-            for tensor, array in zip(tensors, arrays):
-                tensor.data = _arrays.address_of(array)
-            return tensors, arrays
-        held = [_native.Tensor() if array is None else _arrays.tensor_of(array, number)
-                for array, number in zip(arrays, numbers)]
-        tensors = (_native.Tensor * max(1, len(arrays)))(*held)
-        self._described = (described, tensors) if _arrays.STRING not in numbers else (None, None)
-        return tensors, held
-
-    def run(self, arrays, numbers):
+    def run(self, arrays, ports):
         """One result per output: an array, a dict for a map, a list of these for a sequence, None for an empty optional
-        value. An array that is None is state, which is kept (keep_states). `numbers`: their element types, berth_dtype each."""
-        tensors, held = self._tensors(arrays, numbers)
+        value. An array that is None is state, which is kept (keep_states). `ports`: the model's, of these inputs."""
+        prepared = self.run_prepared(arrays)
+        if prepared is not None:
+            return prepared
+        held = [_native.Tensor() if array is None else _arrays.tensor_of(array, _arrays.dtype_number(port))
+                for array, port in zip(arrays, ports)]
+        tensors = (_native.Tensor * max(1, len(arrays)))(*held)
         results = Handle(run.berth_dynamic_run, run.berth_results_free, self._handle.pointer, tensors, len(arrays))
         del held  # until here
         pointer, values = results.pointer, []
@@ -421,7 +410,14 @@ class Dynamic:
                 values.append(items)
             else:
                 values.append(items[0] if items else None)
+        if self._prepared is None:
+            self._prepared = PreparedDynamic.of(self._handle.pointer, ports, values)
         return values
+
+    def run_prepared(self, arrays, other_shapes=True):
+        """As `run`, from the second run on, for arrays that need no conversion, and have the latest shapes or may have others.
+        None, and nothing has run, where one is not so."""
+        return self._prepared.run(arrays, other_shapes) if self._prepared else None
 
     @staticmethod
     def _item(results, index, item):

@@ -1,6 +1,8 @@
 """Calls of a model that needs no conversion of its arrays take a short way (berth._prepared): it is taken where it may be, gives what
 the long way gives, and its errors are the same."""
 
+import os
+import tempfile
 import threading
 import unittest
 import unittest.mock
@@ -34,6 +36,99 @@ class ShortWay:
 
     def __exit__(self, *_):
         berth.Session._run_prepared = self._original
+
+
+class DynamicShortWay:
+    """The same of models that run by parts."""
+
+    def __enter__(self):
+        self.taken = 0
+        original = berth._prepared.PreparedDynamic.run
+
+        def counted(prepared, *arguments):
+            results = original(prepared, *arguments)
+            self.taken += results is not None
+            return results
+
+        self._patch = unittest.mock.patch.object(berth._prepared.PreparedDynamic, "run", counted)
+        self._patch.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self._patch.__exit__(*error)
+
+
+class DynamicCalls(unittest.TestCase):
+    # Doubled in each round. Small and large results, and a scalar; no program can be made of it.
+    TEXT = b"""module "m"
+graph @main(%n: i64[], %x: f32[N]) {
+  %y, %rows = loop(%n, _, %x) (%i: i64[], %go: bool[], %c: f32[N]) {
+    %d = add(%c, %c)
+    return %go, %d, %d
+  }
+  %s = reduce_sum(%rows) {keepdims = 0}
+  return %s, %y, %rows
+}
+"""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "m.txt")
+        with open(self.path, "wb") as file:
+            file.write(self.TEXT)
+
+    def check(self, results, n, x):
+        total, last, rows = results
+        wanted = np.stack([x * np.float32(2 ** (i + 1)) for i in range(n)])
+        np.testing.assert_array_equal(rows, wanted)
+        np.testing.assert_array_equal(last, wanted[-1])
+        np.testing.assert_allclose(total, wanted.sum(), rtol=1e-5)
+        self.assertEqual(total.shape, ())
+
+    def test_shapes_change_and_results_stay(self):
+        model = berth.load(self.path)
+        x = {length: np.arange(1, length + 1, dtype=np.float32) for length in (3, 8, 5000)}
+        model(np.array(2), x[3])
+        with DynamicShortWay() as way:
+            cases = [(2, 3), (2, 5000), (1, 3), (3, 5000), (3, 8), (2, 3), (2, 3)]
+            results = [model(np.array(n), x[length]) for n, length in cases]
+            self.assertEqual(way.taken, len(cases))
+            named = [model.run({"x": x[length], "n": np.array(n)}) for n, length in cases]
+            self.assertEqual(way.taken, 2 * len(cases))
+        for (n, length), result, by_name in zip(cases, results, named):
+            self.check(result, n, x[length])  # each is still its own call's
+            self.check(by_name.values(), n, x[length])
+
+    def test_arrays_that_need_a_conversion(self):
+        model, x = berth.load(self.path), np.arange(1, 7, dtype=np.float32)
+        model(np.array(2), x)
+        read_only = x.copy()
+        read_only.flags.writeable = False
+        with DynamicShortWay() as way:
+            for n, array in ((2, x), (np.array(2), np.repeat(x, 2)[::2]), (np.array(2), read_only), (np.array(2), x.tolist())):
+                self.check(model(n, array), 2, x)
+            for wrong in (x.astype(np.float64), x.astype(">f4"), x.reshape(2, 3)):
+                with self.assertRaises(berth.BerthError) as caught:
+                    model(np.array(2), wrong)
+                self.assertIn('"x"', caught.exception.message)
+            with self.assertRaisesRegex(berth.BerthError, "missing"):
+                model(np.array(2))
+            self.assertEqual(way.taken, 3)  # by what the model made of them; not the array that is read-only
+            self.check(model(np.array(2), x), 2, x)
+            self.assertEqual(way.taken, 4)
+
+    def test_a_shape_with_its_own_program_keeps_it(self):
+        model, data = berth.load(DIGITS, cache_folder=None), images()
+        expected = model(data[:1])
+        model(data[:3])
+        model(data[:4])
+        with ShortWay() as own, DynamicShortWay() as shared:
+            np.testing.assert_array_equal(model(data[:1]), expected)
+            self.assertEqual((own.taken, shared.taken), (1, 0))
+            model(data[:4])
+            model(data[:4])
+            self.assertEqual((own.taken, shared.taken), (1, 2))
 
 
 class Calls(unittest.TestCase):
