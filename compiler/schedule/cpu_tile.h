@@ -81,14 +81,15 @@ bool berth_cpu_tile__rest_overlaps(const berth_cpu_tile *p);
 bool berth_cpu_tile__varies(const berth_cpu_tile *p, int loop);
 
 // Sets rows, and rows of the tiles for the rest, to what all sizes together take least for, by an estimate: a form for all.
-// At most `limit` rows; where the sizes are not known, `usual` and one. O(limit^2 * sizes)
+// At most `limit` rows; where the sizes are not known, `usual` and half of that. O(limit^2 * sizes)
 void berth_cpu_tile__share_rows(berth_cpu_tile *p, int64_t usual, int64_t limit);
 // Of a tile for an extent that is less than p->rows, as share_rows has chosen them: that of the rest, or one, where many sizes
 // are so short that a tile for each of them would be a form for each. 0: it has its own.
 int64_t berth_cpu_tile__few_rows(const berth_cpu_tile *p);
-// Whether some size, or this one, has rows after the whole tiles that fill tiles for the rest; that these leave over, too.
-bool berth_cpu_tile__some_fill_rest(const berth_cpu_tile *p);
-bool berth_cpu_tile__some_are_single(const berth_cpu_tile *p);
+// Rows of the tiles for those after the whole tiles, from the largest to the smallest: what some size, or this one, needs; where
+// the sizes are not known, halves of halves, so that any rest is few tiles. Gives their number, 0: no size has such rows.
+#define BERTH_CPU_MOST_REST_TILES 8
+int berth_cpu_tile__rest_tiles(const berth_cpu_tile *p, int64_t rows[BERTH_CPU_MOST_REST_TILES]);
 
 // Lanes of columns after the last whole vector, where nothing may be read after them.
 int64_t berth_cpu_tile__rest_lanes(const berth_cpu_tile *p, int64_t rest);

@@ -121,7 +121,7 @@ static bool counts_are_plain(const berth_cpu_tile *p, int64_t rows, int64_t rest
 void berth_cpu_tile__share_rows(berth_cpu_tile *p, int64_t usual, int64_t limit) {
     const int64_t *extents = extents_of_rows(p);
     p->rows = usual;
-    p->rest_rows = 1;
+    p->rest_rows = extents || usual % 2 ? 1 : usual / 2;
     if (!extents) return;
     if (limit > most_rows) limit = most_rows;
     const row_costs costs = costs_of_rows(p, limit);
@@ -141,21 +141,32 @@ void berth_cpu_tile__share_rows(berth_cpu_tile *p, int64_t usual, int64_t limit)
         }
 }
 
-bool berth_cpu_tile__some_fill_rest(const berth_cpu_tile *p) {
+static bool some_fill_rest(const berth_cpu_tile *p) {
     const int64_t *extents = extents_of_rows(p);
-    bool some = !extents || p->nest.loops[p->row].extent % p->rows >= p->rest_rows;
+    bool some = p->nest.loops[p->row].extent % p->rows >= p->rest_rows;
     for (uint32_t i = 0; i < p->fn->size_count && !some; ++i)
         some = extents[i] >= p->rows && extents[i] % p->rows >= p->rest_rows;
     return some;
 }
 
-bool berth_cpu_tile__some_are_single(const berth_cpu_tile *p) {
+static bool some_are_single(const berth_cpu_tile *p) {
     const int64_t *extents = extents_of_rows(p);
     if (p->rest_rows == 1) return false;
     bool some = p->nest.loops[p->row].extent % p->rows % p->rest_rows > 0;
     for (uint32_t i = 0; i < p->fn->size_count && !some; ++i)
         some = extents[i] >= p->rows && extents[i] % p->rows % p->rest_rows > 0;
     return some;
+}
+
+int berth_cpu_tile__rest_tiles(const berth_cpu_tile *p, int64_t rows[BERTH_CPU_MOST_REST_TILES]) {
+    int count = 0;
+    if (extents_of_rows(p)) {
+        if (some_fill_rest(p)) rows[count++] = p->rest_rows;
+        if (some_are_single(p)) rows[count++] = 1;
+    } else {
+        for (int64_t of = p->rest_rows; of > 0; of /= 2) rows[count++] = of;
+    }
+    return count;
 }
 
 typedef struct other_tile {

@@ -45,9 +45,9 @@ bool berth_cpu_tile__tiles_vary(const berth_cpu_tile *p) {
 }
 
 bool berth_cpu_tile__has_rest_of_rows(const berth_cpu_tile *p) {
+    int64_t rows[BERTH_CPU_MOST_REST_TILES];
     if (berth_cpu_tile__rows_of(p).rest > 0) return true;
-    return berth_cpu_tile__tiles_vary(p) &&
-           (berth_cpu_tile__some_fill_rest(p) || berth_cpu_tile__some_are_single(p));
+    return berth_cpu_tile__tiles_vary(p) && berth_cpu_tile__rest_tiles(p, rows) > 0;
 }
 
 int64_t berth_cpu_tile__row_groups(const berth_cpu_tile *p) {

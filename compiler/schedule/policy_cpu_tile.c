@@ -56,23 +56,26 @@ static berth_stmt loop_of_rows(berth_cpu_tile *p, berth_nest nest, int64_t rows,
                          body);
 }
 
-// Rows after whole tiles, fewer than one has: in smaller tiles, then one by one. Of many sizes those without such rows have the
+// Rows after whole tiles, fewer than one has: in smaller and smaller tiles. Of many sizes those without such rows have the
 // loops, too, where others do: one form for all. 0: no size has such rows.
 static berth_stmt few_rows(berth_cpu_tile *p, berth_nest nest, int64_t valid) {
-    berth_nest single = nest;
-    const int64_t in_tiles = nest.loops[0].extent / p->rest_rows * p->rest_rows;
-    const bool fill_rest = berth_cpu_tile__some_fill_rest(p);
-    const bool are_single = berth_cpu_tile__some_are_single(p);
-    if (!fill_rest) return are_single ? loop_of_rows(p, single, 1, valid) : 0;
-    if (!are_single) return loop_of_rows(p, nest, p->rest_rows, valid);
-    berth_status status = berth_schedule_peel(p->fn, &nest, 0, in_tiles, &single);
-    if (status) {
-        berth_decisions_refuse(p->fn, status);
-        return 0;
+    int64_t rows[BERTH_CPU_MOST_REST_TILES];
+    berth_stmt parts[BERTH_CPU_MOST_REST_TILES];
+    const int count = berth_cpu_tile__rest_tiles(p, rows);
+    for (int i = 0; i < count; ++i) {
+        berth_nest left = nest;
+        const int64_t in_tiles = nest.loops[0].extent / rows[i] * rows[i];
+        berth_status status =
+            i + 1 < count ? berth_schedule_peel(p->fn, &nest, 0, in_tiles, &left) : BERTH_OK;
+        if (status) {
+            berth_decisions_refuse(p->fn, status);
+            return 0;
+        }
+        parts[i] = loop_of_rows(p, nest, rows[i], valid);
+        if (!parts[i]) return 0;
+        nest = left;
     }
-    const berth_stmt both[] = {loop_of_rows(p, nest, p->rest_rows, valid),
-                               loop_of_rows(p, single, 1, valid)};
-    return both[0] && both[1] ? berth_tfn_seq(p->fn, both, 2) : 0;
+    return count > 1 ? berth_tfn_seq(p->fn, parts, (uint32_t)count) : count ? parts[0] : 0;
 }
 
 // The tile for one kind of columns: rows in whole tiles, then the rest of them. `inner` holds [row,

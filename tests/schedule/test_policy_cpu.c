@@ -39,7 +39,7 @@ static void check_case(bench_case *c, const char *target_text, const char *what)
     cr_expect(difference < TOLERANCE, "%s: scheduled C differs by %g", what, difference);
 }
 
-// Forms that many sizes share: rows in small tiles and one by one after whole ones, with none, some of either and both.
+// Forms that many sizes share: rows in smaller and smaller tiles after whole ones, with none and some of each.
 static void check_any_size(bench_case *c, const char *target_text, const char *what) {
     c->fn->any_size = true;
     check_case(c, target_text, what);
@@ -167,6 +167,23 @@ Test(policy_cpu, many_sizes_share_a_form) {
         cr_expect_neq(statements_of_matmul(machines[m], 19, false),
                       statements_of_matmul(machines[m], 30, false), "%s", machines[m]);
     }
+}
+
+// Seven rows after tiles of eight are in tiles of four, two and one: a tile reads all weights.
+Test(policy_cpu, a_rest_of_unknown_sizes_is_few_tiles) {
+    static const char machine[] =
+        "cpu -arch=x86_64 -vector_bits=512 -features=avx2,fma,avx512f,avx512bw,avx512dq,avx512vl";
+    bench_case c = support_case_create();
+    support_build_matmul(&c, 23, 41, 64, "Ba16b");
+    c.fn->any_size = true;
+    cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, machine)));
+    berth_strbuf printed = berth_strbuf_make(c.arena);
+    berth_tfn_print(c.fn, &printed);
+    const char *loops = berth_strbuf_text(&printed);
+    cr_expect_not_null(strstr(loops, " in 41 {"), "%s", loops);
+    cr_expect_null(strstr(loops, " in 7 {"), "%s", loops);
+    cr_expect_null(strstr(loops, " in 3 {"), "%s", loops);
+    support_case_destroy(&c);
 }
 
 // Rows whose number is the same for all sizes are in the tiles of one size: 27 in two of 14 and 13.
