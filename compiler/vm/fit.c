@@ -52,41 +52,86 @@ static int64_t term_at(const berth_fitter *f, const expression *form, uint32_t t
 
 // ---- solving ------------------------------------------------------------------------------------
 
-// Gauss on rows of members that lie over all of them. False: no whole factors.
+// Rows of members that lie over all of them.
+static uint32_t row_count(const berth_fitter *f) {
+    return f->member_count < most_rows ? f->member_count : most_rows;
+}
+
+static uint32_t member_of_row(const berth_fitter *f, uint32_t row) {
+    const uint32_t count = row_count(f);
+    return (uint32_t)((uint64_t)row * (f->member_count - 1) / (count > 1 ? count - 1 : 1));
+}
+
+static const uint64_t prime = ((uint64_t)1 << 61) - 1;
+
+static uint64_t modulo(int64_t value) {
+    const int64_t rest = value % (int64_t)prime;
+    return (uint64_t)(rest < 0 ? rest + (int64_t)prime : rest);
+}
+
+static uint64_t multiplied(uint64_t a, uint64_t b) {
+    const __uint128_t whole = (__uint128_t)a * b;
+    const uint64_t sum = (uint64_t)(whole & prime) + (uint64_t)(whole >> 61);
+    return sum < prime ? sum : sum - prime;
+}
+
+static uint64_t difference(uint64_t a, uint64_t b) {
+    return a >= b ? a - b : a + prime - b;
+}
+
+// By Fermat: to the power of prime - 2.
+static uint64_t inverse(uint64_t value) {
+    uint64_t result = 1;
+    for (uint64_t bits = prime - 2; bits; bits >>= 1, value = multiplied(value, value))
+        if (bits & 1) result = multiplied(result, value);
+    return result;
+}
+
+// Rows of an echelon, each 1 at its column and 0 before it.
+typedef struct echelon {
+    uint64_t rows[most_terms][most_terms + 1];
+    bool has[most_terms];
+    uint32_t count;
+} echelon;
+
+// Adds a row. False: it disagrees with the others.
+static bool add_row(echelon *e, uint64_t row[most_terms + 1]) {
+    uint32_t at = 0;
+    for (; at < e->count && (e->has[at] || row[at] == 0); ++at) {
+        const uint64_t times = row[at];
+        for (uint32_t c = at; times && c <= e->count; ++c)
+            row[c] = difference(row[c], multiplied(times, e->rows[at][c]));
+    }
+    if (at == e->count) return row[at] == 0;
+    const uint64_t by = inverse(row[at]);
+    for (uint32_t c = 0; c <= e->count; ++c) e->rows[at][c] = multiplied(row[c], by);
+    e->has[at] = true;
+    return true;
+}
+
+// Whole factors solve the rows modulo a prime, too, and where that is large, nothing else that is small does: no rounding, and most
+// forms, which have no factors, are refused by a few rows more than they have terms. The caller sees whether they hold.
+// O(rows * terms^2) for a form that has them, O(terms^3) for one that has not
 static bool solve(const berth_fitter *f, expression *form, const int64_t *numbers) {
-    long double rows[most_rows][most_terms + 1];
-    int pivots[most_terms];
-    uint32_t count = f->member_count < most_rows ? f->member_count : most_rows;
-    for (uint32_t r = 0; r < count; ++r) {
-        uint32_t member =
-            (uint32_t)((uint64_t)r * (f->member_count - 1) / (count > 1 ? count - 1 : 1));
-        for (uint32_t t = 0; t < form->count; ++t)
-            rows[r][t] = (long double)term_at(f, form, t, member);
-        rows[r][form->count] = (long double)numbers[member];
-    }
-    uint32_t next = 0;
-    for (uint32_t t = 0; t < form->count; ++t) {
-        uint32_t best = next;
-        pivots[t] = -1;
-        for (uint32_t r = next; r < count; ++r)
-            if (fabsl(rows[r][t]) > fabsl(rows[best][t])) best = r;
-        if (next >= count || fabsl(rows[best][t]) < 1e-6L) continue;
-        for (uint32_t c = 0; c <= form->count; ++c) {
-            long double held = rows[best][c];
-            rows[best][c] = rows[next][c];
-            rows[next][c] = held;
+    static const int64_t most = 1000000000000000;
+    enum { step = 8 };  // rows far from each other first
+    echelon found = {.count = form->count};
+    uint64_t factors[most_terms];
+    for (uint32_t first = 0; first < step; ++first)
+        for (uint32_t r = first; r < row_count(f); r += step) {
+            const uint32_t member = member_of_row(f, r);
+            uint64_t row[most_terms + 1];
+            for (uint32_t t = 0; t < form->count; ++t) row[t] = modulo(term_at(f, form, t, member));
+            row[form->count] = modulo(numbers[member]);
+            if (!add_row(&found, row)) return false;
         }
-        for (uint32_t r = 0; r < count; ++r) {
-            if (r == next) continue;
-            long double ratio = rows[r][t] / rows[next][t];
-            for (uint32_t c = t; c <= form->count; ++c) rows[r][c] -= ratio * rows[next][c];
-        }
-        pivots[t] = (int)next++;
-    }
-    for (uint32_t t = 0; t < form->count; ++t) {
-        long double factor = pivots[t] < 0 ? 0 : rows[pivots[t]][form->count] / rows[pivots[t]][t];
-        if (!(fabsl(factor) < 1e15L) || fabsl(factor - roundl(factor)) > 1e-3L) return false;
-        form->factors[t] = (int64_t)roundl(factor);
+    for (uint32_t t = form->count; t-- > 0;) {
+        factors[t] = found.has[t] ? found.rows[t][form->count] : 0;
+        for (uint32_t c = t + 1; found.has[t] && c < form->count; ++c)
+            factors[t] = difference(factors[t], multiplied(found.rows[t][c], factors[c]));
+        form->factors[t] = (int64_t)factors[t];
+        if (factors[t] > prime / 2) form->factors[t] -= (int64_t)prime;
+        if (form->factors[t] > most || form->factors[t] < -most) return false;
     }
     return true;
 }
@@ -132,17 +177,30 @@ static void add_quotients(const berth_fitter *f, expression *form, uint32_t most
     for (uint32_t t = first; t < form->count; ++t) form->terms[t].quotient = 1;
 }
 
-static bool try_quotient(const berth_fitter *f, const quotient *q, const int64_t *numbers,
-                         expression *form) {
-    *form = (expression){.quotient = *q};
-    add_quotients(f, form, 0);
-    add_products(f, form, 1);
-    if (try_form(f, form, numbers)) return true;
-    *form = (expression){.quotient = *q};
-    form->terms[form->count++] = (term){.quotient = 2};
-    add_quotients(f, form, 1);
-    add_products(f, form, 2);
-    return try_form(f, form, numbers);
+// Sums with a quotient, short ones and long ones, which may have its square, too.
+typedef struct quotient_forms {
+    expression few, many;
+} quotient_forms;
+
+static void make_quotient_forms(const berth_fitter *f, quotient_forms *forms) {
+    *forms = (quotient_forms){.few = {.count = 0}};
+    add_quotients(f, &forms->few, 0);
+    add_products(f, &forms->few, 1);
+    forms->many.terms[forms->many.count++] = (term){.quotient = 2};
+    add_quotients(f, &forms->many, 1);
+    add_products(f, &forms->many, 2);
+}
+
+static bool try_quotient(const berth_fitter *f, quotient_forms *forms, const quotient *q,
+                         const int64_t *numbers, expression *form) {
+    expression *const both[] = {&forms->few, &forms->many};
+    for (int i = 0; i < 2; ++i) {
+        both[i]->quotient = *q;
+        if (!try_form(f, both[i], numbers)) continue;
+        *form = *both[i];
+        return true;
+    }
+    return false;
 }
 
 enum { all_factors = 16 };
@@ -153,13 +211,15 @@ static bool try_quotients(const berth_fitter *f, const term *of, uint32_t factor
     static const int64_t divisors[] = {8, 16, 4, 2, 6, 7, 14, 3, 32, 64, 5, 10, 12, 128, 256};
     static const int64_t factors[all_factors] = {1,  2,  3, 4, 8,  16, 12, 6,
                                                  32, 64, 5, 7, 49, 25, 9,  128};
+    quotient_forms forms;
+    make_quotient_forms(f, &forms);
     for (uint32_t k = 0; k < factor_count; ++k)
         for (uint32_t d = 0; d < sizeof(divisors) / sizeof(divisors[0]); ++d) {
             if (berth_greatest_divisor(factors[k], divisors[d]) > 1) continue;
             quotient q = {*of, factors[k], 0, divisors[d]};
-            if (try_quotient(f, &q, numbers, out)) return true;
+            if (try_quotient(f, &forms, &q, numbers, out)) return true;
             q.add = divisors[d] - 1;
-            if (try_quotient(f, &q, numbers, out)) return true;
+            if (try_quotient(f, &forms, &q, numbers, out)) return true;
         }
     return false;
 }
