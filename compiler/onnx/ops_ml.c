@@ -128,6 +128,16 @@ berth_status onnx_build_ml_feature_vectorizer(onnx_call *call) {
 
 // ---- encoders ----
 
+// y, but a run fails where a row of it has no 1: what is missing is an index that is outside of a list
+// of one element.
+static berth_value_id of_known_categories(onnx_compose *c, berth_value_id y) {
+    const int64_t last = -1;
+    berth_value_id known = onnx_reduced(c, BERTH_OP_REDUCE_MAX, y, &last, 1, true);
+    berth_value_id unknown = onnx_sub(c, onnx_like(c, known, 1), known);
+    berth_value_id zero = onnx_reshaped(c, onnx_like(c, y, 0), (int64_t[]){1}, 1);
+    return onnx_add(c, y, onnx_picked(c, zero, onnx_cast_to(c, unknown, BERTH_DTYPE_I64), 0));
+}
+
 berth_status onnx_build_ml_one_hot_encoder(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 1);
     const onnx_attr *cats = onnx_call_attr(call, "cats_int64s");
@@ -135,8 +145,6 @@ berth_status onnx_build_ml_one_hot_encoder(onnx_call *call) {
     if (words && !words->strings.count) words = NULL;
     if (!words && (!cats || !cats->ints.count))
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "there are no categories");
-    if (!onnx_call_int(call, "zeros", 1))
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "zeros = 0 (an error for unknown categories)");
     if (c.status) return c.status;
     berth_value_id x = onnx_compose_input(&c, 0);
     if (!words) x = onnx_cast_to(&c, x, BERTH_DTYPE_I64);
@@ -144,7 +152,9 @@ berth_status onnx_build_ml_one_hot_encoder(onnx_call *call) {
     x = onnx_make2(&c, BERTH_OP_EQUAL, x,
                    words ? onnx_string_list(&c, words)
                          : onnx_int_list(&c, cats->ints.data, cats->ints.count));
-    onnx_compose_output(&c, 0, onnx_cast_to(&c, x, BERTH_DTYPE_F32));
+    x = onnx_cast_to(&c, x, BERTH_DTYPE_F32);
+    if (!onnx_call_int(call, "zeros", 1)) x = of_known_categories(&c, x);
+    onnx_compose_output(&c, 0, x);
     return c.status;
 }
 

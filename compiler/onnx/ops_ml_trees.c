@@ -37,6 +37,7 @@ static void make_tables(onnx_compose *c, onnx_trees *e, int64_t nodes, int64_t t
     e->yes = berth_arena_new_array(arena, int64_t, nodes);
     e->no = berth_arena_new_array(arena, int64_t, nodes);
     e->mode = berth_arena_new_array(arena, int64_t, nodes);
+    e->set = berth_arena_new_array(arena, int64_t, nodes);
     e->roots = berth_arena_new_array(arena, int64_t, nodes);
     e->split = berth_arena_new_array(arena, double, nodes);
     e->missing = berth_arena_new_array(arena, bool, nodes);
@@ -80,8 +81,9 @@ static double absent_for(onnx_compose *c, const char *how) {
     return 0;
 }
 
-static const char *const mode_names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
-                                         "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
+// Of the older operators, which have no sets.
+static const char *const mode_names[ONNX_SPLIT_MEMBER] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                                                          "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
 
 // ---- TreeEnsembleRegressor, TreeEnsembleClassifier ----
 
@@ -130,14 +132,16 @@ static uint32_t *order_nodes(onnx_compose *c, const onnx_attr *trees, const onnx
 }
 
 static int64_t mode_of(onnx_compose *c, const char *name) {
-    for (int64_t m = 0; m < ONNX_SPLIT_MODES; ++m)
+    for (int64_t m = 0; m < ONNX_SPLIT_MEMBER; ++m)
         if (strcmp(mode_names[m], name) == 0) return m;
     if (strcmp(name, "LEAF") != 0)
         onnx_compose_fail(c, BERTH_UNSUPPORTED, "nodes_modes has \"%.32s\"", name);
     return -1;
 }
 
-static double *numbers_of(onnx_compose *c, const char *name, int64_t count) {
+// `count`: how many there must be; -1: sets *out_count.
+static double *some_numbers_of(onnx_compose *c, const char *name, int64_t count,
+                               int64_t *out_count) {
     const onnx_attr *attr = onnx_call_attr(c->call, name);
     berth_tensor tensor = {0};
     if (c->status) return NULL;
@@ -149,7 +153,12 @@ static double *numbers_of(onnx_compose *c, const char *name, int64_t count) {
     count = berth_tensor_element_count(&tensor);
     double *numbers = berth_arena_new_array(c->call->im->scratch, double, count + 1);
     for (int64_t i = 0; i < count; ++i) numbers[i] = berth_tensor_get_f64(&tensor, i);
+    *out_count = count;
     return numbers;
+}
+
+static double *numbers_of(onnx_compose *c, const char *name, int64_t count) {
+    return some_numbers_of(c, name, count, &count);
 }
 
 static const char *as_tensor(const onnx_compose *c, const char *name) {
@@ -302,6 +311,36 @@ berth_status onnx_build_ml_tree_classifier(onnx_call *call) {
 
 // ---- TreeEnsemble ----
 
+// Sets of the nodes that ask for membership, one after the other, with NaN between them (and perhaps after the last one).
+static void read_sets(onnx_compose *c, onnx_trees *e, int64_t inner) {
+    enum { most_members = 1 << 24 };
+    int64_t count = 0, sets = 0, width = 0, at = 0;
+    for (int64_t i = 0; i < inner; ++i)
+        if (e->mode[i] == ONNX_SPLIT_MEMBER) e->set[i] = e->sets++;
+    if (c->status || !e->sets) return;
+    const double *values = some_numbers_of(c, "membership_values", -1, &count);
+    for (int64_t i = 0; values && i <= count; ++i) {
+        const bool ends = i == count || isnan(values[i]);
+        width = ends ? 0 : width + 1;
+        if (width > e->widest_set) e->widest_set = width;
+        sets += ends && (i < count || (count && !isnan(values[count - 1])));
+    }
+    if (!c->status && (sets != e->sets || !e->widest_set))
+        onnx_compose_fail(c, BERTH_INVALID_ARGUMENT,
+                          "membership_values has %lld sets, for %lld nodes with mode BRANCH_MEMBER",
+                          (long long)sets, (long long)e->sets);
+    if (!c->status && e->widest_set > most_members / e->sets)
+        onnx_compose_fail(c, BERTH_UNSUPPORTED, "%lld sets, of up to %lld members",
+                          (long long)e->sets, (long long)e->widest_set);
+    if (c->status) return;
+    e->members = berth_arena_new_array(c->call->im->scratch, double, e->sets * e->widest_set);
+    for (int64_t i = 0; i < e->sets * e->widest_set; ++i) e->members[i] = NAN;
+    for (int64_t set = 0, k = 0; at < count; ++at) {
+        if (!isnan(values[at])) e->members[set * e->widest_set + k++] = values[at];
+        if (isnan(values[at])) k = 0, set++;
+    }
+}
+
 // Inner nodes come first, leaves after them.
 static void read_newer(onnx_compose *c, onnx_trees *e) {
     const onnx_attr *features = onnx_call_attr(c->call, "nodes_featureids");
@@ -321,8 +360,7 @@ static void read_newer(onnx_compose *c, onnx_trees *e) {
         e->feature[i] = features->ints.data[i];
         e->split[i] = splits[i];
         if (!(modes[i] >= 0 && modes[i] < ONNX_SPLIT_MODES)) {
-            onnx_compose_fail(c, BERTH_UNSUPPORTED, "node mode %g (6 is membership of a set)",
-                              modes[i]);
+            onnx_compose_fail(c, BERTH_INVALID_ARGUMENT, "node mode %g", modes[i]);
             return;
         }
         e->mode[i] = (int64_t)modes[i];
@@ -338,6 +376,7 @@ static void read_newer(onnx_compose *c, onnx_trees *e) {
             *(k ? &e->no[i] : &e->yes[i]) = leaf[k]->ints.data[i] ? inner + to : to;
         }
     }
+    read_sets(c, e, inner);
     for (int64_t i = 0; i < leaves && !c->status; ++i) {
         int64_t to = targets->ints.data[i];
         if (to < 0 || to >= e->targets)

@@ -101,7 +101,7 @@ berth_value_id onnx_table(onnx_compose *c, berth_dtype dtype, int rank, const in
 // ---- one step of any trees
 
 typedef struct walk {
-    berth_value_id x, feature, split, mode, yes, no, missing;
+    berth_value_id x, feature, split, mode, yes, no, missing, set, members;
     bool used[ONNX_SPLIT_MODES];
     bool one_kind;  // next = yes[node] + (x > split), or >= split where `strict`
     bool strict;
@@ -114,9 +114,20 @@ static berth_value_id compared(onnx_compose *c, int64_t mode, berth_value_id x,
                                berth_value_id split) {
     static const berth_op_kind kinds[ONNX_SPLIT_MODES] = {
         BERTH_OP_LESS_OR_EQUAL, BERTH_OP_LESS,  BERTH_OP_GREATER_OR_EQUAL,
-        BERTH_OP_GREATER,       BERTH_OP_EQUAL, BERTH_OP_EQUAL};
+        BERTH_OP_GREATER,       BERTH_OP_EQUAL, BERTH_OP_EQUAL,
+        BERTH_OP_EQUAL};
     berth_value_id result = onnx_make2(c, kinds[mode], x, split);
     return mode == ONNX_SPLIT_NEQ ? onnx_make1(c, BERTH_OP_NOT, result) : result;
+}
+
+// Whether x is one of the members of the node's set.
+static berth_value_id is_member(onnx_compose *c, const walk *w, berth_value_id node,
+                                berth_value_id x) {
+    berth_value_id members = onnx_gathered(c, w->members, onnx_gathered(c, w->set, node, 0), 0);
+    berth_value_id same = onnx_make2(c, BERTH_OP_EQUAL, onnx_unsqueezed(c, x, 2), members);
+    same = onnx_cast_to(c, same, BERTH_DTYPE_I32);
+    same = onnx_reduced(c, BERTH_OP_REDUCE_MAX, same, (int64_t[]){2}, 1, false);
+    return onnx_cast_to(c, same, BERTH_DTYPE_BOOL);
 }
 
 static berth_value_id goes_first_way(onnx_compose *c, const walk *w, berth_value_id node,
@@ -124,7 +135,8 @@ static berth_value_id goes_first_way(onnx_compose *c, const walk *w, berth_value
     berth_value_id goes = BERTH_NONE, mode = BERTH_NONE;
     for (int m = 0; m < ONNX_SPLIT_MODES; ++m) {
         if (!w->used[m]) continue;
-        berth_value_id holds = compared(c, m, x, split);
+        berth_value_id holds =
+            m == ONNX_SPLIT_MEMBER ? is_member(c, w, node, x) : compared(c, m, x, split);
         if (goes == BERTH_NONE) {
             goes = holds;
             continue;
@@ -158,7 +170,7 @@ static berth_value_id step_down(onnx_compose *c, const walk *w, berth_value_id n
 // ---- tables
 
 // Splits of one kind: "at most", or "less than" (`strict`). The others are these with the ways
-// exchanged; EQ and NEQ are neither. Leaves need a split beyond those of all nodes: one that all numbers
+// exchanged; EQ, NEQ and sets are neither. Leaves need a split beyond those of all nodes: one that all numbers
 // are at most may be the largest number, where infinity counts as that.
 static bool of_one_kind(const onnx_trees *e, const levels *l, walk *w) {
     bool seen[2] = {false, false}, at_largest = false, low = false;
@@ -166,8 +178,8 @@ static bool of_one_kind(const onnx_trees *e, const levels *l, walk *w) {
         int64_t node = l->at[i], mode = e->mode[node];
         double split = w->narrow ? (double)(float)e->split[node] : e->split[node];
         if (is_leaf(e, node)) continue;
-        if (mode == ONNX_SPLIT_EQ || mode == ONNX_SPLIT_NEQ || e->yes[node] == e->no[node] ||
-            isnan(split))
+        if (mode == ONNX_SPLIT_EQ || mode == ONNX_SPLIT_NEQ || mode == ONNX_SPLIT_MEMBER ||
+            e->yes[node] == e->no[node] || isnan(split))
             return false;
         seen[mode == ONNX_SPLIT_LT || mode == ONNX_SPLIT_GTE] = true;
         at_largest |= split == w->largest;
@@ -236,6 +248,12 @@ static walk make_walk(onnx_compose *c, const onnx_trees *e, const levels *l, ber
     w.no = onnx_table(c, BERTH_DTYPE_I32, 1, &l->count, NULL, columns[2]);
     w.mode = onnx_table(c, BERTH_DTYPE_I32, 1, &l->count, NULL, columns[3]);
     if (e->any_missing) w.missing = onnx_table(c, BERTH_DTYPE_I32, 1, &l->count, NULL, columns[4]);
+    if (w.used[ONNX_SPLIT_MEMBER]) {
+        for (int64_t i = 0; i < l->count; ++i) columns[0][i] = e->set[l->at[i]];
+        w.set = onnx_table(c, BERTH_DTYPE_I32, 1, &l->count, NULL, columns[0]);
+        w.members = onnx_table(c, onnx_compose_dtype(c, x), 2, (int64_t[]){e->sets, e->widest_set},
+                               e->members, NULL);
+    }
     return w;
 }
 

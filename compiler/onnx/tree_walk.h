@@ -18,6 +18,7 @@ typedef enum onnx_split_mode {
     ONNX_SPLIT_GT,
     ONNX_SPLIT_EQ,
     ONNX_SPLIT_NEQ,
+    ONNX_SPLIT_MEMBER,
     ONNX_SPLIT_MODES
 } onnx_split_mode;
 
@@ -29,6 +30,10 @@ typedef struct onnx_trees {
     double *weights;  // (nodes, targets), `absent` where a leaf has none
     double absent;
     bool any_missing;
+    // Of ONNX_SPLIT_MEMBER: the set of a node, a row of (sets, widest set), which NaN fills.
+    int64_t *set;
+    double *members;
+    int64_t sets, widest_set;
 } onnx_trees;
 
 // A literal of floats or of integers (the other is NULL).

@@ -502,10 +502,10 @@ berth_status onnx_build_inputs(onnx_importer *im, const onnx_graph *graph) {
     return BERTH_OK;
 }
 
-// ---- what the model says of the shapes inside ---------------------------------------------------
+// ---- what the model says of the shapes and types inside -----------------------------------------
 
 static void add_declared(onnx_importer *im, onnx_scope *declared, const onnx_value *value) {
-    if (!value->is_tensor || !value->has_shape || value->dims.count > BERTH_MAX_RANK) return;
+    if (!value->is_tensor) return;
     onnx_scope_add(im->scratch, declared, berth_module_intern(im->module, value->name),
                    im->declared_values.count);
     berth_vec_push(im->scratch, &im->declared_values, value);
@@ -522,31 +522,37 @@ void onnx_collect_declared(onnx_importer *im, const onnx_graph *graph, onnx_scop
 typedef BERTH_VEC(int64_t) onnx_declared;
 
 // An extent of 0 is what some exporters write for "not known".
-static void keep_one(onnx_importer *im, berth_str_id name, uint32_t result, onnx_declared *out) {
-    uint32_t index = onnx_scope_find_here(im->declared, name);
-    if (index == BERTH_NONE) return;
-    const onnx_value *shape = im->declared_values.data[index];
-    berth_vec_push(im->scratch, out, result);
-    berth_vec_push(im->scratch, out, shape->dims.count);
-    for (uint32_t d = 0; d < shape->dims.count; ++d) {
-        const onnx_dim *dim = &shape->dims.data[d];
-        berth_vec_push(im->scratch, out, dim->known && dim->extent > 0 ? dim->extent : -1);
+static void keep_one(onnx_importer *im, const onnx_value *said, uint32_t result,
+                     onnx_declared *shapes, onnx_declared *types) {
+    const berth_dtype dtype = berth_storage_from_onnx(said->element);
+    if (dtype) {
+        berth_vec_push(im->scratch, types, result);
+        berth_vec_push(im->scratch, types, dtype);
+    }
+    if (!said->has_shape || said->dims.count > BERTH_MAX_RANK) return;
+    berth_vec_push(im->scratch, shapes, result);
+    berth_vec_push(im->scratch, shapes, said->dims.count);
+    for (uint32_t d = 0; d < said->dims.count; ++d) {
+        const onnx_dim *dim = &said->dims.data[d];
+        berth_vec_push(im->scratch, shapes, dim->known && dim->extent > 0 ? dim->extent : -1);
     }
 }
 
 void onnx_keep_declared(onnx_importer *im, const berth_str_id *names, const berth_value_id *values,
                         uint32_t count) {
     berth_graph *graph = berth_graph_get(im->module, im->function);
-    onnx_declared declared = {0};
+    onnx_declared shapes = {0}, types = {0};
     for (uint32_t i = 0; im->declared && i < count; ++i) {
         if (values[i] == BERTH_NONE || graph->values.data[values[i]].op == BERTH_NONE) continue;
         const berth_value *value = &graph->values.data[values[i]];
-        keep_one(im, names[i], value->index, &declared);
+        const uint32_t index = onnx_scope_find_here(im->declared, names[i]);
+        if (index != BERTH_NONE)
+            keep_one(im, im->declared_values.data[index], value->index, &shapes, &types);
         bool more = i + 1 < count && values[i + 1] != BERTH_NONE &&
                     graph->values.data[values[i + 1]].op == value->op;
         if (more) continue;
-        berth_declare_shapes(im->module, &graph->ops.data[value->op], declared.data,
-                             declared.count);
-        declared.count = 0;
+        berth_declare_shapes(im->module, &graph->ops.data[value->op], shapes.data, shapes.count);
+        berth_declare_types(im->module, &graph->ops.data[value->op], types.data, types.count);
+        shapes.count = types.count = 0;
     }
 }

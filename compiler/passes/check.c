@@ -117,19 +117,29 @@ berth_status berth_refuse_strings(const berth_module *module, const berth_graph 
     return BERTH_OK;
 }
 
-// ---- declared shapes ----------------------------------------------------------------------------
+// ---- declared shapes and types ------------------------------------------------------------------
 
-static const char declared_name[] = "declared";
+static const char declared_name[] = "declared", declared_types_name[] = "declared_types";
 
-void berth_declare_shapes(berth_module *module, berth_op *op, const int64_t *entries,
-                          uint32_t count) {
+static void append(berth_module *module, berth_op *op, const char *name, const int64_t *entries,
+                   uint32_t count) {
     uint32_t before_count = 0;
-    const int64_t *before = berth_attrs_ints(module, &op->attrs, declared_name, &before_count);
+    const int64_t *before = berth_attrs_ints(module, &op->attrs, name, &before_count);
     if (!count) return;
     int64_t *all = berth_arena_new_array(module->arena, int64_t, before_count + count);
     for (uint32_t i = 0; i < before_count; ++i) all[i] = before[i];
     for (uint32_t i = 0; i < count; ++i) all[before_count + i] = entries[i];
-    berth_attrs_set_ints(module, &op->attrs, declared_name, all, before_count + count);
+    berth_attrs_set_ints(module, &op->attrs, name, all, before_count + count);
+}
+
+void berth_declare_shapes(berth_module *module, berth_op *op, const int64_t *entries,
+                          uint32_t count) {
+    append(module, op, declared_name, entries, count);
+}
+
+void berth_declare_types(berth_module *module, berth_op *op, const int64_t *entries,
+                         uint32_t count) {
+    append(module, op, declared_types_name, entries, count);
 }
 
 static bool contradicts(const berth_type *type, int64_t rank, const int64_t *declared) {
@@ -156,22 +166,19 @@ static const char *shape_text(const berth_module *module, int64_t rank, const in
     return berth_strbuf_text(&text);
 }
 
-static void warn_of_shape(const berth_module *module, const berth_graph *graph,
-                          berth_value_id value, int64_t rank, const int64_t *declared,
-                          berth_log log) {
+static void warn_of(const berth_module *module, const berth_graph *graph, berth_value_id value,
+                    const char *declared, berth_log log) {
     const berth_value *held = &graph->values.data[value];
     berth_strbuf inferred = berth_strbuf_make(module->arena);
     berth_type_print(module, held->type, &inferred);
     berth_log_message(log, BERTH_LOG_WARNING,
-                      "%s: result \"%s\" is declared with the shape %s, but what is computed is %s",
+                      "%s: result \"%s\" is declared %s, but what is computed is %s",
                       berth_loc_describe(module, graph->ops.data[held->op].loc, module->arena),
-                      berth_module_str(module, held->name), shape_text(module, rank, declared),
-                      berth_strbuf_text(&inferred));
+                      berth_module_str(module, held->name), declared, berth_strbuf_text(&inferred));
 }
 
-uint32_t berth_check_declared(berth_module *module, berth_graph *graph, berth_op_id id,
-                              uint32_t seen, berth_log log) {
-    berth_op *op = &graph->ops.data[id];
+static uint32_t check_shapes(berth_module *module, berth_graph *graph, const berth_op *op,
+                             uint32_t seen, berth_log log) {
     uint32_t count = 0, wrong = 0;
     const int64_t *all = berth_attrs_ints(module, &op->attrs, declared_name, &count);
     for (uint32_t at = 0; all && at + 2 <= count;) {
@@ -183,10 +190,41 @@ uint32_t berth_check_declared(berth_module *module, berth_graph *graph, berth_op
         berth_value_id value = op->outputs[entry[0]];
         const berth_type *type = type_of(module, graph, value);
         if (!contradicts(type, entry[1], &entry[2])) continue;
-        if (seen + wrong < BERTH_DECLARED_WARNINGS)
-            warn_of_shape(module, graph, value, entry[1], &entry[2], log);
+        if (seen + wrong < BERTH_DECLARED_WARNINGS) {
+            const char *shape = shape_text(module, entry[1], &entry[2]);
+            warn_of(module, graph, value,
+                    berth_arena_printf(module->arena, "with the shape %s", shape), log);
+        }
         wrong++;
     }
-    if (all) berth_attrs_remove(module, &op->attrs, declared_name);
+    return wrong;
+}
+
+static uint32_t check_types(berth_module *module, berth_graph *graph, const berth_op *op,
+                            uint32_t seen, berth_log log) {
+    uint32_t count = 0, wrong = 0;
+    const int64_t *all = berth_attrs_ints(module, &op->attrs, declared_types_name, &count);
+    for (uint32_t at = 0; all && at + 2 <= count; at += 2) {
+        const int64_t *entry = &all[at];
+        if (entry[0] < 0 || entry[0] >= op->output_count || entry[1] <= 0 ||
+            entry[1] > BERTH_DTYPE_STRING)
+            continue;
+        berth_value_id value = op->outputs[entry[0]];
+        const berth_type *type = type_of(module, graph, value);
+        if (type->kind != BERTH_TYPE_TENSOR || !type->dtype || type->dtype == entry[1]) continue;
+        if (seen + wrong < BERTH_DECLARED_WARNINGS)
+            warn_of(module, graph, value, berth_dtype_name((berth_dtype)entry[1]), log);
+        wrong++;
+    }
+    return wrong;
+}
+
+uint32_t berth_check_declared(berth_module *module, berth_graph *graph, berth_op_id id,
+                              uint32_t seen, berth_log log) {
+    berth_op *op = &graph->ops.data[id];
+    uint32_t wrong = check_shapes(module, graph, op, seen, log);
+    wrong += check_types(module, graph, op, seen + wrong, log);
+    berth_attrs_remove(module, &op->attrs, declared_name);
+    berth_attrs_remove(module, &op->attrs, declared_types_name);
     return wrong;
 }

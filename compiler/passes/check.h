@@ -27,8 +27,12 @@ BERTH_MUST_USE berth_status berth_refuse_strings(const berth_module *module,
 void berth_declare_shapes(berth_module *module, berth_op *op, const int64_t *entries,
                           uint32_t count);
 
+// The same of element types: { index of the result, berth_dtype } of each.
+void berth_declare_types(berth_module *module, berth_op *op, const int64_t *entries,
+                         uint32_t count);
+
 // Takes off what import left with an operation whose types are inferred. A declaration that is
-// wrong harms nothing, so it is a warning, with the node and both shapes. Returns the number of
+// wrong harms nothing, so it is a warning, with the node and both shapes or types. Returns the number of
 // wrong ones. `seen` is how many there were before: from BERTH_DECLARED_WARNINGS on they are only
 // counted.
 enum { BERTH_DECLARED_WARNINGS = 5 };

@@ -309,7 +309,7 @@ berth_status berth_pass_fold(berth_module *module, berth_func_id function,
     BERTH_TRY(fold_region(&f, 0));
     if (f.wrong_declarations > BERTH_DECLARED_WARNINGS)
         berth_log_message(f.log, BERTH_LOG_WARNING,
-                          "%u more results have another shape than the model declares",
+                          "%u more results have another shape or type than the model declares",
                           f.wrong_declarations - BERTH_DECLARED_WARNINGS);
     extend_map(&f);
     berth_graph_replace_many(f.graph, f.map.data);

@@ -573,14 +573,38 @@ Test(vm_command, bounds_are_checked) {
                     1, "outside its bounds 1..8");
 }
 
-static void write_counts(const char *path, int32_t first, int32_t second) {
-    const int32_t counts[2] = {first, second};
+static void write_numbers(const char *path, const char *kind, const void *numbers,
+                          size_t size_bytes) {
     FILE *file = fopen(path, "wb");
     cr_assert_not_null(file);
-    fprintf(file, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0,
-            "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }");
-    fwrite(counts, sizeof(counts), 1, file);
+    fprintf(file, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0, kind);
+    fwrite(numbers, size_bytes, 1, file);
     fclose(file);
+}
+
+static void write_counts(const char *path, int32_t first, int32_t second) {
+    write_numbers(path, "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }",
+                  (int32_t[]){first, second}, 2 * sizeof(int32_t));
+}
+
+// OneHotEncoder of 1, 2 and 3 whose zeros = 0 says that there are no others.
+Test(vm_command, categories_that_are_unknown_are_an_error) {
+    static const int64_t numbers[2][3] = {{3, 1, 2}, {2, 9, 1}};
+    char path[] = "/tmp/berth-numbers-XXXXXX.npy", command[256];
+    int handle = mkstemps(path, 4);
+    cr_assert_geq(handle, 0);
+    close(handle);
+    snprintf(command, sizeof(command),
+             "run tests/models/domains/one_hot_encoder_known/model.onnx --input x0=%s", path);
+    for (int i = 0; i < 2; ++i) {
+        write_numbers(path, "{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }", numbers[i],
+                      sizeof(numbers[i]));
+        if (i)
+            berth_run_fails(command, 1, "element 1 of its indices is 1");
+        else
+            cr_assert_eq(berth_run(command)->exit_status, 0);
+    }
+    unlink(path);
 }
 
 // Both rows of the batch have 5 keys before the new one, which GroupQueryAttention is told as counts less 1:

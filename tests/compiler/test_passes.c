@@ -661,8 +661,8 @@ static void keep_warning(void *state, berth_log_level level, const char *message
     if (level == BERTH_LOG_WARNING) snprintf(state, 512, "%s", message);
 }
 
-// { relu of x, its result declared as `entry` } folded; the last warning.
-static void fold_declared(const int64_t *entry, int relus, char warning[512]) {
+// { relu of x, its result declared with the shape of `entry`, of type `dtype` } folded; the last warning.
+static void fold_declared(const int64_t *entry, berth_dtype dtype, int relus, char warning[512]) {
     fixture f = begin();
     berth_value_id x = input(&f, 2, (int64_t[]){4, 5});
     for (int i = 0; i < relus; ++i) {
@@ -670,6 +670,8 @@ static void fold_declared(const int64_t *entry, int relus, char warning[512]) {
         berth_graph *graph = berth_graph_get(f.module, f.main);
         berth_declare_shapes(f.module, &graph->ops.data[graph->values.data[x].op], entry,
                              2 + (uint32_t)entry[1]);
+        berth_declare_types(f.module, &graph->ops.data[graph->values.data[x].op],
+                            (int64_t[]){0, dtype}, 2);
     }
     berth_graph_set_results(f.module, f.main, &x, 1);
     berth_fold_options options = {.log = {keep_warning, warning}};
@@ -680,23 +682,28 @@ static void fold_declared(const int64_t *entry, int relus, char warning[512]) {
     berth_arena_destroy(f.arena);
 }
 
-Test(passes, wrong_declared_shapes_are_warnings) {
+Test(passes, wrong_declarations_are_warnings) {
     static const struct {
         int64_t entry[2 + BERTH_MAX_RANK];
+        berth_dtype dtype;
         const char *warning;
     } rows[] = {
-        {{0, 2, 4, 5}, ""},
-        {{0, 2, -1, 5}, ""},
-        {{0, 2, 4, 6}, "is declared with the shape [4,6], but what is computed is f32[4,5]"},
-        {{0, 3, 1, -1, 5}, "is declared with the shape [1,?,5]"},
-        {{0, 0}, "is declared with the shape []"},
+        {{0, 2, 4, 5}, BERTH_DTYPE_F32, ""},
+        {{0, 2, -1, 5}, BERTH_DTYPE_F32, ""},
+        {{0, 2, 4, 6},
+         BERTH_DTYPE_F32,
+         "is declared with the shape [4,6], but what is computed is f32[4,5]"},
+        {{0, 3, 1, -1, 5}, BERTH_DTYPE_F32, "is declared with the shape [1,?,5]"},
+        {{0, 0}, BERTH_DTYPE_F32, "is declared with the shape []"},
+        {{0, 2, 4, 5}, BERTH_DTYPE_I64, "is declared i64, but what is computed is f32[4,5]"},
+        {{0, 2, 4, 5}, BERTH_DTYPE_STRING, "is declared string, but what is computed is f32[4,5]"},
     };
     char warning[512];
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
-        fold_declared(rows[i].entry, 1, warning);
+        fold_declared(rows[i].entry, rows[i].dtype, 1, warning);
         cr_expect(*rows[i].warning ? strstr(warning, rows[i].warning) != NULL : !*warning, "%s",
                   warning);
     }
-    fold_declared(rows[2].entry, BERTH_DECLARED_WARNINGS + 3, warning);  // a word for the rest
-    cr_expect(strstr(warning, "3 more results have another shape"), "%s", warning);
+    fold_declared(rows[2].entry, BERTH_DTYPE_F32, BERTH_DECLARED_WARNINGS + 3, warning);
+    cr_expect(strstr(warning, "3 more results have another shape or type"), "%s", warning);
 }

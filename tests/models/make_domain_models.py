@@ -495,11 +495,26 @@ def rare_forms():
     case("rotary_embedding_scale", "RotaryEmbedding", [x, np.array([[3, 1, 7]], np.int64), *tables], 1, scale=2.0)
 
 
+def sets_of_trees():
+    """Nodes that ask for membership of a set, beside others, and which way NaN goes; categories that are all known."""
+    ways = dict(tree_roots=[0, 3], nodes_featureids=[0, 1, 2, 2, 0], nodes_truenodeids=[1, 0, 2, 4, 5], nodes_falsenodeids=[2, 1, 3, 4, 6],
+                nodes_trueleafs=[0, 1, 1, 0, 1], nodes_falseleafs=[0, 1, 1, 1, 1], nodes_missing_value_tracks_true=[0, 1, 1, 0, 0],
+                leaf_targetids=[0, 1, 0, 1, 1, 0, 1], n_targets=2)
+    for dtype, end in ((np.float32, []), (np.float64, [np.nan])):
+        table = lambda values, of=dtype: numpy_helper.from_array(np.array(values, of))
+        x = random.integers(-3, 5, (30, 3)).astype(dtype)
+        x[::7, 2] = np.nan
+        case(f"tree_ensemble_sets_{np.dtype(dtype).name}", "TreeEnsemble", [x], 1, domain=ML, ml_opset=5, open_dims=1, **ways, nodes_modes=table([6, 0, 6, 4, 6], np.uint8),
+             nodes_splits=table([0, 1, 0, 2, 0]), leaf_weights=table([1, 2, -3, 4, 0.5, 0.25, 8]),
+             membership_values=table([1, 3, -2, np.nan, 0, np.nan, 2, 4, 1, 0, *end]))
+    case("one_hot_encoder_known", "OneHotEncoder", [np.array([3, 1, 2], np.int64)], 1, domain=ML, cats_int64s=[1, 2, 3], zeros=0)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
                  weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run,
-                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers, scores, rare_forms):
+                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers, scores, rare_forms, sets_of_trees):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 

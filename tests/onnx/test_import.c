@@ -400,8 +400,8 @@ Test(import, unknown_dimensions_have_several_spellings) {
     finish(&i);
 }
 
-// Declared shapes of values inside and of outputs go with the operations (passes/check.h).
-Test(import, declared_shapes_are_kept_for_a_check) {
+// Declared shapes and types of values inside and of outputs go with the operations (passes/check.h).
+Test(import, declarations_are_kept_for_a_check) {
     pb graph = {.size = 0};
     graph_input(&graph, "x", 1, four);
     graph_output(&graph, "y", 2, (int64_t[]){1, SYMBOL(0)});
@@ -419,6 +419,10 @@ Test(import, declared_shapes_are_kept_for_a_check) {
             i.module, &i.graph->ops.data[root->ops.data[k]].attrs, "declared", &count);
         cr_assert(entry && count == k + 3);
         cr_expect_arr_eq(entry, expected[k], count * sizeof(*entry));
+        entry = berth_attrs_ints(i.module, &i.graph->ops.data[root->ops.data[k]].attrs,
+                                 "declared_types", &count);
+        cr_assert(entry && count == 2);
+        cr_expect(entry[0] == 0 && entry[1] == BERTH_DTYPE_F32);
     }
     finish(&i);
 }
