@@ -28,6 +28,9 @@
 //         order, then the constants as 64-bit integers; blocks are groups[3] of group_size[3]
 //         threads. A kernel whose arrays in shared memory are larger than 48 KiB takes it from
 //         the launch: a line `// berth_declares_ENTRY/shared: BYTES` says how much.
+//         Or a shared object as for cpu: code that the host runs while it fills a queue's stream, with the device's
+//         context current, and that puts its work there. `buffers` are addresses of the device, `scratch` is a
+//         berth_stream_call; the grid is [0, groups[0]), in one call.
 // vta     its own library has the format (drivers/vta).
 //
 // Declarations. What a kernel does to its buffers (berth_kernel_binding), its grid and its scratch
@@ -50,6 +53,12 @@
 // none
 typedef void (*berth_cpu_kernel)(void *const *buffers, const int64_t *constants, int64_t begin,
                                  int64_t end, void *scratch);
+
+// Of code that the host runs for a GPU.
+typedef struct berth_stream_call {
+    void *stream;         // cuda: the CUstream that the work goes into
+    const char *failure;  // set where it could not: why, for a message; stays as long as the code
+} berth_stream_call;
 
 typedef struct berth_kernel_import {
     const char *library;  // as the system's loader takes it; NULL ends the array

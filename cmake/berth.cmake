@@ -69,7 +69,9 @@ if(NOT BERTH_SANITIZE)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")  # with -Os it sees texts cut that are meant to be
     target_compile_options(berth_run_flags INTERFACE -Wno-format-truncation)
     # Paths are not doubled to save jumps (2.5 KB), and nothing is held in registers because a loop does not change it (1 KB).
-    set(berth_smaller -fno-thread-jumps -fno-tree-dominator-opts -fno-move-loop-invariants -fno-tree-loop-im)
+    # Guesses of what is rare, and parameters that are split, cost 0.1 KB each.
+    set(berth_smaller -fno-thread-jumps -fno-tree-dominator-opts -fno-move-loop-invariants -fno-tree-loop-im
+      -fno-guess-branch-probability -fno-ipa-sra)
     target_compile_options(berth_run_flags INTERFACE "$<${berth_optimised}:${berth_smaller}>")
     if(BERTH_RUN_ONLY)  # objects of the static form that other compilers and linkers take, too
       target_compile_options(berth_run_flags INTERFACE -ffat-lto-objects)

@@ -12,6 +12,7 @@ typedef enum external_language {
     LANGUAGE_OBJECT,
     LANGUAGE_LIBRARY,
     LANGUAGE_OPENCL,
+    LANGUAGE_CUDA_HOST,  // C that the host runs, which puts work into a stream
     LANGUAGE_COUNT
 } external_language;
 
@@ -21,7 +22,8 @@ static const struct {
 } languages[LANGUAGE_COUNT] = {[LANGUAGE_C] = {"c", BERTH_DEVICE_CPU},
                                [LANGUAGE_OBJECT] = {"object", BERTH_DEVICE_CPU},
                                [LANGUAGE_LIBRARY] = {"library", BERTH_DEVICE_CPU},
-                               [LANGUAGE_OPENCL] = {"opencl-c", BERTH_DEVICE_OPENCL}};
+                               [LANGUAGE_OPENCL] = {"opencl-c", BERTH_DEVICE_OPENCL},
+                               [LANGUAGE_CUDA_HOST] = {"cuda-host", BERTH_DEVICE_CUDA}};
 
 static external_language language_of(const berth_module *module, berth_func_id function) {
     const char *name = berth_module_str(module, berth_external_get(module, function)->language);
@@ -51,7 +53,7 @@ const char *berth_external_refusal(const berth_module *module, berth_func_id fun
     if (language == LANGUAGE_COUNT)
         return berth_arena_printf(arena,
                                   "no device runs external code of this language (%s): use c, "
-                                  "object, library or opencl-c",
+                                  "object, library, opencl-c or cuda-host",
                                   label);
     if (languages[language].kind == kind) return NULL;
     return berth_arena_printf(arena, "devices of kind %s do not run external code for %s (%s)",
@@ -167,15 +169,17 @@ static berth_status check_imports(const external_call *c) {
     const berth_attr *names = berth_attrs_find(
         c->module, &berth_module_function(c->module, c->function)->attrs, "imports");
     if (!names) return BERTH_OK;
-    bool good = c->language == LANGUAGE_C && names->kind == BERTH_ATTR_STRINGS &&
-                names->count > 0 && names->count % 2 == 0;
+    bool compiled = c->language == LANGUAGE_C || c->language == LANGUAGE_CUDA_HOST;
+    bool good =
+        compiled && names->kind == BERTH_ATTR_STRINGS && names->count > 0 && names->count % 2 == 0;
     for (uint32_t i = 0; good && i < names->count; i += 2)
         good = *berth_module_str(c->module, names->strings[i]) &&
                is_identifier(berth_module_str(c->module, names->strings[i + 1]));
     if (good) return BERTH_OK;
-    return berth_status_make(BERTH_INVALID_ARGUMENT,
-                             "its attribute imports is for language \"c\", a list of libraries "
-                             "each with a symbol: [\"libm.so.6\", \"cbrt\"]");
+    return berth_status_make(
+        BERTH_INVALID_ARGUMENT,
+        "its attribute imports is for languages \"c\" and \"cuda-host\", a list of "
+        "libraries each with a symbol: [\"libm.so.6\", \"cbrt\"]");
 }
 
 static berth_status check_code(const external_call *c) {
@@ -224,6 +228,8 @@ static const char *refusal_of_code(const berth_module *module, berth_func_id fun
                        .language = language_of(module, function),
                        .arena = arena};
     c.symbol = berth_module_str(module, c.external->symbol);
+    if (c.language == LANGUAGE_CUDA_HOST)
+        return "code of language cuda-host is run by the host, for calls from a graph";
     const char *attribute = attribute_for_graphs(module, function);
     if (attribute)
         return berth_arena_printf(arena, "its attribute %s is for calls from a graph", attribute);
@@ -301,6 +307,10 @@ static berth_status set_grid(const external_call *c, berth_kernel_source *kernel
     BERTH_TRY(read_counts(c, "groups", kernel->groups, &groups));
     BERTH_TRY(read_counts(c, "group_size", kernel->group_size, &size));
     *out_parts = groups;
+    if (c->language == LANGUAGE_CUDA_HOST && groups)
+        return berth_status_make(
+            BERTH_INVALID_ARGUMENT,
+            "groups is not for language cuda-host: its function is called once");
     if (c->language != LANGUAGE_OPENCL && size)
         return berth_status_make(BERTH_INVALID_ARGUMENT, "group_size is for OpenCL C alone");
     if (groups || c->language != LANGUAGE_OPENCL) return BERTH_OK;
@@ -335,9 +345,14 @@ static void add_kernel(const external_call *c, const char *entry, const char *ca
     static const char parameters[] =
         "(void *const *buffers, const int64_t *constants, int64_t begin, int64_t end, "
         "void *scratch)";
+    bool streams = c->language == LANGUAGE_CUDA_HOST;
     berth_strbuf_addf(out, "void %s%s;\nvoid %s%s {\n    (void)constants, (void)scratch;\n", entry,
                       parameters, entry, parameters);
-    berth_strbuf_addf(out, parts ? "    %s(" : "    if (begin < end) %s(", callee);
+    if (streams)  // berth_stream_call (artifact/kernel_abi.h)
+        berth_strbuf_add(out, "    struct stream_call {\n        void *stream;\n        "
+                              "const char *failure;\n    } *call = scratch;\n");
+    berth_strbuf_addf(out, parts ? "    %s%s(%s" : "    if (begin < end) %s%s(%s",
+                      streams ? "call->failure = " : "", callee, streams ? "call->stream, " : "");
     for (uint32_t i = 0; i < c->count; ++i)
         berth_strbuf_addf(out, "%s(%s *)buffers[%u]", i ? ", " : "",
                           berth_codegen_c_type(c->types[i]->dtype), i);
@@ -486,7 +501,7 @@ berth_object_code berth_external_object(const berth_module *module, berth_func_i
 static const char *print_cpu(const external_call *c, const berth_kernel_source *kernel,
                              bool parts) {
     berth_strbuf out = berth_strbuf_make(c->arena);
-    if (c->language == LANGUAGE_C) {
+    if (c->language == LANGUAGE_C || c->language == LANGUAGE_CUDA_HOST) {
         add_imports_of_code(c, &out);
         begin_source(c, "", &out);
         berth_strbuf_add_n(&out, (const char *)c->external->code,
@@ -559,6 +574,7 @@ static berth_status print(external_call *c, const char *entry, berth_external_co
     out->code.source =
         c->language == LANGUAGE_OPENCL ? print_opencl(c, kernel) : print_cpu(c, kernel, parts);
     out->label = label_of(c->module, c->function, c->arena);
+    out->of_host = c->language == LANGUAGE_CUDA_HOST;
     berth_object_code *object = berth_arena_new(c->arena, berth_object_code);
     *object = berth_external_object(c->module, c->function);
     out->code.objects = object;

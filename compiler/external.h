@@ -47,6 +47,7 @@ void berth_external_cost(const berth_module *module, berth_func_id function, dou
 typedef struct berth_external_code {
     berth_codegen_result code;  // one kernel, whose buffers are operands, then results, by number
     const char *label;          // "@gelu, language \"c\""
+    bool of_host;               // C of the host of a device of another kind, whose queues it fills
 } berth_external_code;
 
 // The code of one call in `graph`, whose operands and results have static types. `entry`: the

@@ -122,6 +122,15 @@ uint64_t berth_device_peak_bytes(const berth_device *device) {
 
 // ---- buffers ----
 
+void *berth_devices__reserve_one(berth_allocator allocator, void *data, uint32_t count,
+                                 uint32_t *capacity, size_t element_bytes) {
+    if (count < *capacity) return data;
+    uint32_t wanted = *capacity ? 2 * *capacity : 16;
+    void *made = berth_resize(allocator, data, *capacity * element_bytes, wanted * element_bytes);
+    if (made) *capacity = wanted;
+    return made;
+}
+
 berth_status berth_devices__check_range(const char *what, const berth_buffer *buffer,
                                         uint64_t offset_bytes, uint64_t size_bytes) {
     if (offset_bytes <= buffer->size_bytes && size_bytes <= buffer->size_bytes - offset_bytes)

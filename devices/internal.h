@@ -11,6 +11,11 @@ BERTH_MUST_USE berth_status berth_devices__check_range(const char *what, const b
 // Whether berth_device_open_peer was done for the two.
 bool berth_devices__is_peer(const berth_device *device, const berth_device *peer);
 
+// An array with room for one element more than the `count` that it holds: `data`, or what takes its place, and *capacity elements
+// are allocated then. NULL: no memory, and nothing has changed.
+void *berth_devices__reserve_one(berth_allocator allocator, void *data, uint32_t count,
+                                 uint32_t *capacity, size_t element_bytes);
+
 // Compares the program's record of a kernel with what its code declares (artifact/kernel_abi.h):
 // `declared` is that text, `length` bytes of it, NULL = the code says nothing. Errors:
 // INCOMPATIBLE.

@@ -17,6 +17,7 @@ OWNERS = {
     "K_ALL": NAMES,
     "K_CPU": ["cpu"],
     "K_CORES": ["cpu", "opencl"],
+    "K_LIBRARIES": ["cpu", "cuda"],
     "K_GPU": ["opencl", "vulkan", "cuda"],
     "K_NOT_CPU": [name for name in NAMES if name != "cpu"],
     "K_VTA": ["vta"],

@@ -9,6 +9,7 @@
 #define K_NOT_CPU (K_ALL & ~K_CPU)
 #define K_GPU (K_BIT(OPENCL) | K_BIT(VULKAN) | K_BIT(CUDA))
 #define K_CORES (K_BIT(CPU) | K_BIT(OPENCL))
+#define K_LIBRARIES (K_BIT(CPU) | K_BIT(CUDA))
 #define K_VTA K_BIT(VTA)
 #define K_NPU K_BIT(NPU)
 

@@ -66,12 +66,16 @@ static berth_value_id scale_channels(builder *b, berth_value_id x, int64_t chann
     return add(b, BERTH_OP_CONV, inputs, 2, attrs);
 }
 
+static bool in_blocks(const berth_library_use *use) {
+    return use->kind == BERTH_OP_CONV && use->convolution.block > 1;
+}
+
 // The sum with an input of the result's dimensions; a convolution's in blocks.
 static berth_value_id add_value(builder *b, const berth_library_use *use, berth_value_id y,
                                 int rank, const int64_t *dims) {
     berth_value_id other = berth_graph_add_param(
         b->module, b->main, "sum", berth_type_tensor(b->module, use->dtype, rank, dims));
-    if (use->kind == BERTH_OP_CONV) other = scale_channels(b, other, dims[1]);
+    if (in_blocks(use)) other = scale_channels(b, other, dims[1]);
     return add(b, BERTH_OP_ADD, (berth_value_id[]){y, other}, 2, (berth_attrs){0});
 }
 
@@ -85,9 +89,9 @@ static berth_value_id build_convolution(builder *b, const berth_library_use *use
         berth_type_tensor(b->module, BERTH_DTYPE_F32, 4,
                           (int64_t[]){c->images, c->inputs, w->input[0], w->input[1]}));
     if (!c->plain_input) x = scale_channels(b, x, c->inputs);
-    berth_value_id inputs[3] = {x, weights(b, BERTH_DTYPE_F32, 4,
-                                           (int64_t[]){c->outputs, c->depthwise ? 1 : c->inputs,
-                                                       w->kernel[0], w->kernel[1]})};
+    berth_value_id inputs[3] = {
+        x, weights(b, BERTH_DTYPE_F32, 4,
+                   (int64_t[]){c->outputs, c->inputs / w->group, w->kernel[0], w->kernel[1]})};
     if (use->bias) inputs[2] = weights(b, BERTH_DTYPE_F32, 1, &c->outputs);
     berth_attrs_set_ints(b->module, &attrs, "kernel_shape", w->kernel, 2);
     berth_attrs_set_ints(b->module, &attrs, "strides", w->strides, 2);
@@ -98,7 +102,7 @@ static berth_value_id build_convolution(builder *b, const berth_library_use *use
     if (use->sum)
         y = add_value(b, use, y, 4, (int64_t[]){c->images, c->outputs, w->output[0], w->output[1]});
     if (use->relu) y = add(b, BERTH_OP_RELU, &y, 1, (berth_attrs){0});
-    return scale_channels(b, y, c->outputs);
+    return in_blocks(use) ? scale_channels(b, y, c->outputs) : y;
 }
 
 // An operand of a product, a constant where it is one in the model.
@@ -337,7 +341,7 @@ berth_status berth_toolkit__calibrate_libraries(const char *path,
         .path = path, .options = options, .target = target, .arena = arena, .table = table};
     bool any = false;
     for (uint32_t d = 0; d < target->device_count; ++d)
-        any |= berth_device_kind_is_host(target->devices[d].target->kind) &&
+        any |= berth_library_any_for(target->devices[d].target->kind) &&
                target->devices[d].target->libs.count > 0;
     if (!any) return BERTH_OK;
     berth_model *model = NULL;

@@ -16,6 +16,18 @@ static const berth_target *target_of(const image_builder *b, const berth_unit *u
     return b->pipeline->options->target->devices[unit->device].target;
 }
 
+// Of code that the host runs for the device: its own.
+static const berth_target *code_target_of(const image_builder *b, const berth_unit *unit) {
+    const berth_multi_target *target = b->pipeline->options->target;
+    bool of_host = unit->external && unit->external->of_host;
+    return of_host ? target->devices[target->host].target : target_of(b, unit);
+}
+
+static const berth_codegen *codegen_of(const image_builder *b, const berth_unit *unit) {
+    if (unit->external && unit->external->of_host) return &berth_codegen_c;
+    return berth_pipeline__codegen(b->pipeline, unit->device);
+}
+
 static bool is_alone(const berth_unit *unit) {
     return unit->external || unit->calls;
 }
@@ -84,8 +96,10 @@ static berth_status finish_code(const image_builder *b, const berth_codegen *cod
                                 berth_executable_image *out_image) {
     const berth_compile_options *options = b->pipeline->options;
     const bool alone = is_alone(first);
-    *out_image = (berth_executable_image){
-        .device_kind = codegen->kind, .format = codegen->format, .external = label_of(first)};
+    *out_image =
+        (berth_executable_image){.device_kind = berth_device_kind_name(target_of(b, first)->kind),
+                                 .format = codegen->format,
+                                 .external = label_of(first)};
     if (options->later_code && codegen->compiles && !alone)
         return berth_later_code_add(options->later_code, codegen, target, parts, count, out_image);
     const berth_codegen_job job = {.target = target,
@@ -143,7 +157,7 @@ static bool use_generic(image_builder *b, const berth_codegen *codegen, berth_un
 // what has some in it, is an image of its own: its names are nobody else's.
 static berth_status make_image(image_builder *b, uint32_t first, const berth_codegen *codegen) {
     const berth_unit *units = b->pipeline->units.data;
-    const berth_target *target = target_of(b, &units[first]);
+    const berth_target *target = code_target_of(b, &units[first]);
     BERTH_VEC(uint32_t) members = {0};
     berth_vec_push(b->module->arena, &members, first);
     for (uint32_t i = first + 1; i < b->pipeline->units.count && !is_alone(&units[first]); ++i) {
@@ -174,8 +188,7 @@ berth_status berth_pipeline__make_images(berth_module *module, berth_pipeline *p
     for (uint32_t i = 0; i < pipeline->units.count; ++i) {
         if (pipeline->units.data[i].executable != BERTH_NO_INDEX || !pipeline->units.data[i].used)
             continue;
-        const berth_codegen *codegen =
-            berth_pipeline__codegen(pipeline, pipeline->units.data[i].device);
+        const berth_codegen *codegen = codegen_of(&b, &pipeline->units.data[i]);
         if (pipeline->options->plan_only)
             leave_empty(&b, i, codegen);
         else if (!use_generic(&b, codegen, &pipeline->units.data[i]))

@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "compiler/cost/table.h"
+#include "compiler/passes/attention.h"
 
 // How much faster a library has to be: below that, times differ by chance.
 static const double worth_it = 0.97;
@@ -15,16 +16,14 @@ typedef struct chooser {
     const berth_compile_options *options;
     const berth_op_id *users;
     uint32_t user_count;
+    const bool *
+        in_attention;  // per operation: a product that our kernels compute with the softmax between
     berth_plan *plan;
     uint32_t measured, unmeasured, taken;
 } chooser;
 
 static const berth_graph *graph_of(const chooser *c) {
     return berth_graph_get(c->module, c->main);
-}
-
-static int64_t lanes_of(const berth_target *target) {
-    return target->vector_bits >= 512 ? 16 : 8;
 }
 
 static bool is_always(const berth_target *target) {
@@ -35,6 +34,23 @@ void berth_libraries_forget(berth_module *module, berth_func_id main) {
     berth_graph *graph = berth_graph_get(module, main);
     for (uint32_t i = 0; i < graph->ops.count; ++i)
         berth_attrs_remove(module, &graph->ops.data[i].attrs, BERTH_ATTR_LIBRARY);
+}
+
+// Both products of each attention that is one kernel on its device. What such a product takes alone says nothing of it.
+static const bool *find_attentions(const chooser *c, berth_arena *arena) {
+    const berth_graph *graph = graph_of(c);
+    const berth_region *root = &graph->regions.data[0];
+    bool *found = berth_arena_new_array(arena, bool, graph->ops.count + 1);
+    const uint32_t *uses = berth_graph_count_uses(graph, arena);
+    for (uint32_t i = 0; i < root->ops.count; ++i) {
+        berth_attention attention;
+        berth_op_id op = root->ops.data[i];
+        if (!berth_attention_find(c->module, graph, uses, op, &attention) ||
+            !berth_attention_pays(c->module, graph, c->options->target, &attention))
+            continue;
+        found[attention.scores] = found[op] = true;
+    }
+    return found;
 }
 
 // ---- the target ---------------------------------------------------------------------------------
@@ -51,21 +67,17 @@ static berth_status check_device(chooser *c, const berth_target_device *device) 
         const char *name = target->libs.data[i];
         berth_library_id id;
         berth_arena *arena = c->arena;
-        if (berth_device_kind_is_host(target->kind)) {
-            if (berth_library_from_name(name, &id)) continue;
+        if (berth_library_from_name(name, target->kind, &id)) continue;
+        if (berth_library_any_for(target->kind))
             return berth_status_make(BERTH_INVALID_ARGUMENT,
                                      "libs of device \"%s\" names \"%s\"; libraries for %s are: %s",
                                      device->name, name, berth_device_kind_name(target->kind),
-                                     berth_library_names(arena));
-        }
-        const char *what = berth_library_is_promised(name, target->kind)
-                               ? "is known, and nothing calls it yet"
-                               : "is none that such devices have";
+                                     berth_library_names(target->kind, arena));
         berth_plan_add_note(c->plan, arena,
                             berth_arena_printf(arena,
-                                               "library \"%s\" of device \"%s\" %s: our "
-                                               "kernels compute",
-                                               name, device->name, what));
+                                               "library \"%s\" of device \"%s\" is none that such "
+                                               "devices have: our kernels compute",
+                                               name, device->name));
     }
     return BERTH_OK;
 }
@@ -135,6 +147,10 @@ static void describe(const chooser *c, uint32_t device, const berth_library_use 
         out->reason = "not measured: a calibration of this model for this target does it";
 }
 
+static bool leaves(const chooser *c, const berth_target *target, berth_op_id op) {
+    return c->in_attention[op] && !is_always(target);
+}
+
 // The library with the least time, if that is below ours; with the policy always, the first of libs.
 static berth_plan_library *pick(const berth_target *target, berth_plan_library *all,
                                 uint32_t count) {
@@ -167,12 +183,13 @@ static uint32_t compare(const chooser *c, uint32_t device, berth_op_id op,
     for (uint32_t i = 0; i < target->libs.count; ++i) {
         berth_library_id id;
         berth_library_use use;
-        if (berth_library_from_name(target->libs.data[i], &id) &&
-            berth_library_find(c->module, c->main, c->users, c->user_count, op, id,
-                               lanes_of(target), &use))
+        if (berth_library_from_name(target->libs.data[i], target->kind, &id) &&
+            berth_library_find(c->module, c->main, c->users, c->user_count, op, id, target, &use))
             describe(c, device, &use, &all[total++]);
     }
-    berth_plan_library *chosen = pick(target, all, total);
+    for (uint32_t i = 0; i < total && leaves(c, target, op); ++i)
+        all[i].reason = "our kernel computes the attention as a whole";
+    berth_plan_library *chosen = leaves(c, target, op) ? NULL : pick(target, all, total);
     if (chosen) chosen->chosen = true;
     return total;
 }
@@ -233,8 +250,9 @@ berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
     if (never) return BERTH_OK;
     c.users = berth_library_users(graph_of(&c), arena);
     c.user_count = graph_of(&c)->values.count;
+    c.in_attention = find_attentions(&c, arena);
     for (uint32_t i = 0; i < plan->entry_count; ++i)
-        if (berth_device_kind_is_host(target->devices[plan->entries[i].device].target->kind))
+        if (berth_library_any_for(target->devices[plan->entries[i].device].target->kind))
             choose_for(&c, module, &plan->entries[i]);
     if (c.measured + c.unmeasured == 0) return BERTH_OK;
     berth_plan_add_note(
@@ -271,14 +289,14 @@ void berth_libraries_times(const berth_module *module, berth_func_id main, uint3
     const berth_target *target = options->target->devices[device].target;
     const berth_graph *graph = berth_graph_get(module, main);
     const berth_region *root = &graph->regions.data[0];
-    if (!target->libs.count || !berth_device_kind_is_host(target->kind) || why_never(options))
-        return;
+    if (!target->libs.count || !berth_library_any_for(target->kind) || why_never(options)) return;
     chooser c = {.module = module,
                  .arena = scratch,
                  .main = main,
                  .options = options,
                  .users = users_on(graph, devices, scratch),
                  .user_count = graph->values.count};
+    c.in_attention = find_attentions(&c, scratch);
     berth_plan_library *all = room_for(&c, device);
     for (uint32_t i = 0; i < root->ops.count; ++i) {
         berth_op_id op = root->ops.data[i];
@@ -305,11 +323,12 @@ void berth_libraries_taken(const berth_module *module, berth_func_id function,
         uint32_t device = berth_plan_device_of(module, target, graph->ops.data[op].device);
         berth_library_id library;
         berth_library_use use;
-        if (!*name || device == BERTH_NO_INDEX || !berth_library_from_name(name, &library))
+        if (!*name || device == BERTH_NO_INDEX ||
+            !berth_library_from_name(name, target->devices[device].target->kind, &library))
             continue;
         if (!users) users = berth_library_users(graph, arena);
         if (!berth_library_find(module, function, users, graph->values.count, op, library,
-                                lanes_of(target->devices[device].target), &use))
+                                target->devices[device].target, &use))
             continue;
         for (; op != use.last; op = users[graph->ops.data[op].outputs[0]])
             names[op] = berth_library_facts_get(library)->name;
@@ -332,13 +351,13 @@ uint32_t berth_libraries_candidates(const berth_module *module, berth_func_id ma
         uint32_t device = berth_plan_device_of(module, target, op->device);
         if (device == BERTH_NO_INDEX) continue;
         const berth_target *on = target->devices[device].target;
-        for (uint32_t k = 0; berth_device_kind_is_host(on->kind) && k < on->libs.count; ++k) {
+        for (uint32_t k = 0; k < on->libs.count; ++k) {
             berth_library_candidate one = {.device = device};
             berth_library_id id;
             uint32_t known = 0;
-            if (!berth_library_from_name(on->libs.data[k], &id) ||
+            if (!berth_library_from_name(on->libs.data[k], on->kind, &id) ||
                 !berth_library_find(module, main, users, graph->values.count, root->ops.data[i], id,
-                                    lanes_of(on), &one.use))
+                                    on, &one.use))
                 continue;
             one.key = berth_library_key(&one.use, arena);
             const char *whole =

@@ -14,7 +14,7 @@
 void berth_libraries_forget(berth_module *module, berth_func_id main);
 // Chooses for the operations of a planned @main, whose entries say then what was compared. Inside
 // berth_arena_try.
-//   errors: INVALID_ARGUMENT libs of a cpu device names no library, or libs_policy no policy
+//   errors: INVALID_ARGUMENT libs of a device names no library of its kind, or libs_policy no policy
 BERTH_MUST_USE berth_status berth_libraries_choose(berth_module *module, berth_func_id main,
                                                    const berth_compile_options *options,
                                                    berth_plan *plan);
@@ -33,7 +33,7 @@ void berth_libraries_taken(const berth_module *module, berth_func_id function,
                            const berth_multi_target *target, berth_arena *arena,
                            const char **names);
 
-// What could be measured, each kind of use once: for every library of the target's cpu devices.
+// What could be measured, each kind of use once: for every library of the target's devices.
 typedef struct berth_library_candidate {
     berth_library_use use;
     uint32_t device;

@@ -37,6 +37,8 @@ int64_t berth_library__part_begin(const berth_library_grid *grid, int64_t i) {
 berth_library_code berth_library_code_of(const berth_library_use *use, const char *const *layouts,
                                          int64_t parts, berth_arena *arena) {
     enum { most_parts = 1024 };
+    if (use->library == BERTH_LIBRARY_CUBLAS) return berth_library__cublas(use, arena);
+    if (use->library == BERTH_LIBRARY_CUDNN) return berth_library__cudnn(use, arena);
     berth_library_grid grid = berth_library__grid(use, parts < most_parts ? parts : most_parts);
     if (use->library == BERTH_LIBRARY_OPENBLAS) return berth_library__openblas(use, &grid, arena);
     return berth_library__dnnl(use, layouts, &grid, arena);

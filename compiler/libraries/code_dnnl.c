@@ -472,5 +472,6 @@ berth_library_code berth_library__dnnl(const berth_library_use *use, const char 
     return (berth_library_code){.source = berth_strbuf_text(&out),
                                 .imports = imports,
                                 .import_count = sizeof(imports) / sizeof(imports[0]),
+                                .language = "c",
                                 .groups = grid->groups};
 }

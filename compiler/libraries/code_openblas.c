@@ -126,5 +126,6 @@ berth_library_code berth_library__openblas(const berth_library_use *use,
     return (berth_library_code){.source = berth_strbuf_text(&out),
                                 .imports = wide ? imports_f64 : imports_f32,
                                 .import_count = sizeof(imports_f32) / sizeof(imports_f32[0]),
+                                .language = "c",
                                 .groups = grid->groups};
 }

@@ -6,7 +6,7 @@
 #include "base/str.h"
 
 static const berth_library_facts libraries[] = {
-#define LIBRARY(id, name, file, package) {name, file, package},
+#define LIBRARY(id, name, kind, file, package) {name, BERTH_DEVICE_##kind, file, package},
 #include "compiler/libraries/functions.def"
 };
 
@@ -21,37 +21,30 @@ static const struct {
 #include "compiler/libraries/functions.def"
 };
 
-static const struct {
-    const char *name;
-    berth_device_kind kind;
-} promised[] = {
-#define PROMISED(name, kind) {name, BERTH_DEVICE_##kind},
-#include "compiler/libraries/functions.def"
-};
-
 const berth_library_facts *berth_library_facts_get(berth_library_id id) {
     return &libraries[id];
 }
 
-bool berth_library_from_name(const char *name, berth_library_id *out_id) {
+bool berth_library_from_name(const char *name, berth_device_kind kind, berth_library_id *out_id) {
     for (int i = 0; i < BERTH_LIBRARY_COUNT; ++i) {
-        if (strcmp(libraries[i].name, name) != 0) continue;
+        if (libraries[i].kind != kind || strcmp(libraries[i].name, name) != 0) continue;
         *out_id = (berth_library_id)i;
         return true;
     }
     return false;
 }
 
-bool berth_library_is_promised(const char *name, berth_device_kind kind) {
-    for (size_t i = 0; i < sizeof(promised) / sizeof(promised[0]); ++i)
-        if (promised[i].kind == kind && strcmp(promised[i].name, name) == 0) return true;
+bool berth_library_any_for(berth_device_kind kind) {
+    for (int i = 0; i < BERTH_LIBRARY_COUNT; ++i)
+        if (libraries[i].kind == kind) return true;
     return false;
 }
 
-const char *berth_library_names(berth_arena *arena) {
+const char *berth_library_names(berth_device_kind kind, berth_arena *arena) {
     berth_strbuf text = berth_strbuf_make(arena);
     for (int i = 0; i < BERTH_LIBRARY_COUNT; ++i)
-        berth_strbuf_addf(&text, "%s%s", i ? ", " : "", libraries[i].name);
+        if (libraries[i].kind == kind)
+            berth_strbuf_addf(&text, "%s%s", text.length ? ", " : "", libraries[i].name);
     return berth_strbuf_text(&text);
 }
 
@@ -80,7 +73,7 @@ typedef struct finder {
     const berth_op *op;
     const berth_op_id *users;
     uint32_t user_count;
-    int64_t lanes;
+    const berth_target *target;
     berth_library_use *use;
 } finder;
 
@@ -131,7 +124,27 @@ static bool find_product(const finder *f) {
     return f->op->input_count <= 2 || f->op->inputs[2] == BERTH_NONE;
 }
 
-// Blocks of channels as the library has kernels for: as wide as a register where both sides fill them.
+// Blocks of channels as oneDNN has kernels for: as wide as a register where both sides fill them.
+static bool has_blocks(const finder *f) {
+    berth_library_convolution *c = &f->use->convolution;
+    bool wide = f->target->vector_bits >= 512 && c->outputs % 16 == 0 &&
+                (c->inputs % 16 == 0 || c->inputs < 8);
+    c->block = wide ? 16 : 8;
+    c->plain_input = c->inputs < 8;
+    if (c->window.group > 1 && !c->depthwise) return false;
+    return c->outputs % c->block == 0 && (c->plain_input || c->inputs % c->block == 0) &&
+           !(c->plain_input && c->depthwise);
+}
+
+// Plain maps, as cuDNN takes them: padded alike on both sides.
+static bool is_even(const finder *f) {
+    berth_library_convolution *c = &f->use->convolution;
+    const berth_window *w = &c->window;
+    c->block = 1;
+    c->plain_input = true;
+    return w->pads_begin[0] == w->pads_end[0] && w->pads_begin[1] == w->pads_end[1];
+}
+
 static bool find_convolution(const finder *f) {
     berth_library_convolution *c = &f->use->convolution;
     const berth_type *x = type_of(f, f->op->inputs[0]), *w = type_of(f, f->op->inputs[1]);
@@ -148,10 +161,6 @@ static bool find_convolution(const finder *f) {
     c->inputs = x->dims[1];
     c->outputs = w->dims[0];
     c->depthwise = c->window.group > 1 && w->dims[1] == 1 && c->window.group == c->outputs;
-    if (c->window.group > 1 && !c->depthwise) return false;
-    bool wide = f->lanes >= 16 && c->outputs % 16 == 0 && (c->inputs % 16 == 0 || c->inputs < 8);
-    c->block = wide ? 16 : 8;
-    c->plain_input = c->inputs < 8;
     f->use->flops = 2 * (double)c->images * (double)c->outputs * (double)w->dims[1] *
                     (double)(c->window.kernel[0] * c->window.kernel[1]) *
                     (double)(c->window.output[0] * c->window.output[1]);
@@ -159,8 +168,7 @@ static bool find_convolution(const finder *f) {
     if (bias && !is_constant(f, f->op->inputs[2])) return false;
     if (bias) f->use->operands[f->use->operand_count++] = f->op->inputs[2];
     f->use->bias = bias;
-    return c->outputs % c->block == 0 && (c->plain_input || c->inputs % c->block == 0) &&
-           !(c->plain_input && c->depthwise);
+    return f->use->library == BERTH_LIBRARY_CUDNN ? is_even(f) : has_blocks(f);
 }
 
 // The only operation that uses the latest result, on the same device; NULL = there is none.
@@ -195,10 +203,12 @@ static void take_bias(const finder *f) {
     f->use->last = id;
 }
 
-// Whether a value is there when the operation runs: calls are made in the order of operations.
+// Whether a value is there when the operation runs, or only to be brought: calls are made in the order of operations.
 static bool is_made_before(const finder *f, berth_value_id value) {
     berth_op_id producer = f->graph->values.data[value].op;
     const berth_region *root = &f->graph->regions.data[0];
+    while (producer != BERTH_NONE && f->graph->ops.data[producer].kind == BERTH_OP_DEVICE_COPY)
+        producer = f->graph->values.data[f->graph->ops.data[producer].inputs[0]].op;
     for (uint32_t i = 0; producer != BERTH_NONE && i < root->ops.count; ++i) {
         if (root->ops.data[i] == producer) return true;
         if (root->ops.data[i] == f->use->op) return false;
@@ -233,13 +243,24 @@ static void take_relu(const finder *f) {
     f->use->last = id;
 }
 
+// What a GPU's library may use. NVIDIA asks for 32 MiB on Hopper, 4 MiB elsewhere (cuBLAS's documentation, cublasSetWorkspace);
+// cuDNN's faster algorithms lay maps out in it.
+static void set_means(const finder *f) {
+    enum { mebibyte = 1 << 20 };
+    if (berth_device_kind_is_host(libraries[f->use->library].kind)) return;
+    bool large = f->use->library == BERTH_LIBRARY_CUDNN || strncmp(f->target->arch, "sm_9", 4) == 0;
+    f->use->workspace_bytes = (large ? 32 : 4) * mebibyte;
+    f->use->tf32 = f->use->dtype == BERTH_DTYPE_F32 && berth_target_has_feature(f->target, "tf32");
+}
+
 bool berth_library_find(const berth_module *module, berth_func_id function,
                         const berth_op_id *users, uint32_t user_count, berth_op_id id,
-                        berth_library_id library, int64_t lanes, berth_library_use *out_use) {
+                        berth_library_id library, const berth_target *target,
+                        berth_library_use *out_use) {
     const berth_graph *graph = berth_graph_get(module, function);
     const berth_op *op = &graph->ops.data[id];
     *out_use = (berth_library_use){.library = library, .op = id, .last = id};
-    finder f = {module, graph, op, users, user_count, lanes, out_use};
+    finder f = {module, graph, op, users, user_count, target, out_use};
     if (op->input_count < 2 || op->output_count != 1) return false;
     out_use->dtype = type_of(&f, op->outputs[0])->dtype;
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i)
@@ -256,6 +277,7 @@ bool berth_library_find(const berth_module *module, berth_func_id function,
     if (!conv) take_bias(&f);
     take_sum(&f);
     take_relu(&f);
+    set_means(&f);
     out_use->result_bytes = (double)berth_type_size_bytes(
         module, graph->values.data[graph->ops.data[out_use->last].outputs[0]].type);
     return true;
@@ -280,6 +302,8 @@ static void add_convolution(const berth_library_use *use, berth_strbuf *text) {
                       (long long)w->input[0], (long long)w->input[1], (long long)c->outputs,
                       (long long)w->kernel[0], (long long)w->kernel[1]);
     if (c->depthwise) berth_strbuf_add(text, " per channel");
+    if (c->window.group > 1 && !c->depthwise)
+        berth_strbuf_addf(text, " in %lld groups", (long long)c->window.group);
     berth_strbuf_addf(text, ", strides %lldx%lld, dilations %lldx%lld, pads %lld,%lld,%lld,%lld",
                       (long long)w->strides[0], (long long)w->strides[1],
                       (long long)w->dilations[0], (long long)w->dilations[1],
@@ -296,5 +320,6 @@ const char *berth_library_key(const berth_library_use *use, berth_arena *arena) 
     if (use->bias) berth_strbuf_add(&text, ", bias");
     if (use->sum) berth_strbuf_add(&text, ", sum");
     if (use->relu) berth_strbuf_add(&text, ", relu");
+    if (use->tf32) berth_strbuf_add(&text, ", tf32");
     return berth_strbuf_text(&text);
 }

@@ -35,7 +35,7 @@ static berth_str_id blocked(const pass *p, int64_t block) {
 static bool convert_operands(pass *p, const berth_library_use *use, berth_op_id at,
                              berth_value_id operands[4]) {
     const berth_library_convolution *c = &use->convolution;
-    bool conv = use->kind == BERTH_OP_CONV;
+    bool conv = use->kind == BERTH_OP_CONV && c->block > 1;  // in blocks of channels
     for (uint32_t i = 0; i < use->operand_count; ++i) operands[i] = use->operands[i];
     berth_str_id layout = conv && !c->plain_input ? blocked(p, c->block) : 0;
     operands[0] = berth_layout__convert(p, operands[0], layout, at, at);
@@ -84,11 +84,12 @@ static berth_func_id function_for(pass *p, const berth_library_use *use, berth_t
     const char *cost_key = berth_arena_printf(module->arena, "%s: %s", facts->name,
                                               berth_library_key(use, module->arena));
     const char *computes =
-        berth_arena_printf(module->arena, "%s, in %lld parts at most", cost_key, (long long)parts);
+        berth_arena_printf(module->arena, "%s, in %lld parts at most, %lld bytes of workspace",
+                           cost_key, (long long)parts, (long long)use->workspace_bytes);
     berth_func_id found = find_function(module, computes, type);
     if (found != BERTH_NONE) return found;
     berth_library_code code = berth_library_code_of(use, layouts, parts, module->arena);
-    berth_external external = {.language = berth_module_intern(module, "c"),
+    berth_external external = {.language = berth_module_intern(module, code.language),
                                .symbol = berth_module_intern(module, BERTH_LIBRARY_SYMBOL),
                                .code = (const uint8_t *)code.source,
                                .code_size_bytes = strlen(code.source),
@@ -110,28 +111,50 @@ static berth_func_id function_for(pass *p, const berth_library_use *use, berth_t
                            "install %s, or build the program for a target without -libs=%s",
                            facts->package, facts->name));
     berth_attrs_set_float(module, attrs, "flops", use->flops);
-    berth_attrs_set_ints(module, attrs, "groups", &code.groups, 1);
+    if (code.groups) berth_attrs_set_ints(module, attrs, "groups", &code.groups, 1);
     set_imports(module, attrs, &code);
     return found;
 }
 
 // ---- the call -----------------------------------------------------------------------------------
 
+// One more result, which nobody reads: memory of the device that the call may use.
+static berth_value_id add_workspace(pass *p, const berth_library_use *use) {
+    berth_graph *graph = graph_of(p);
+    berth_op *last = &graph->ops.data[use->last];
+    berth_value_id *outputs = berth_arena_new_array(p->module->arena, berth_value_id, 2);
+    berth_value made = graph->values.data[last->outputs[0]];
+    made.type = berth_type_tensor(p->module, BERTH_DTYPE_U8, 1, &use->workspace_bytes);
+    made.name = 0;
+    made.index = 1;
+    outputs[0] = last->outputs[0];
+    outputs[1] = graph->values.count;
+    berth_vec_push(p->module->arena, &graph->values, made);
+    last->outputs = outputs;
+    last->output_count = 2;
+    return outputs[1];
+}
+
 static void become_call(pass *p, const berth_library_use *use, const berth_value_id *operands,
                         int64_t parts) {
     berth_module *module = p->module;
     berth_value_id result = graph_of(p)->ops.data[use->last].outputs[0];
-    berth_str_id layout = use->kind == BERTH_OP_CONV ? blocked(p, use->convolution.block) : 0;
+    bool in_blocks = use->kind == BERTH_OP_CONV && use->convolution.block > 1;
+    berth_str_id layout = in_blocks ? blocked(p, use->convolution.block) : 0;
     const char *layouts[5];
-    berth_type_id types[5];
+    berth_type_id types[6];
+    uint32_t result_count = 1;
     berth_layout__set(p, result, layout);
     for (uint32_t i = 0; i <= use->operand_count; ++i) {
         berth_value_id value = i < use->operand_count ? operands[i] : result;
         types[i] = graph_of(p)->values.data[value].type;
         layouts[i] = berth_module_str(module, berth_type_get(module, types[i])->layout);
     }
-    berth_type_id type =
-        berth_type_function(module, types, use->operand_count, types + use->operand_count, 1);
+    if (use->workspace_bytes)
+        types[use->operand_count + result_count++] =
+            graph_of(p)->values.data[add_workspace(p, use)].type;
+    berth_type_id type = berth_type_function(module, types, use->operand_count,
+                                             types + use->operand_count, result_count);
     berth_func_id function = function_for(p, use, type, layouts, parts);
     berth_op *last = &graph_of(p)->ops.data[use->last];
     berth_loc_id locs[2] = {graph_of(p)->ops.data[use->op].loc, last->loc};
@@ -158,12 +181,12 @@ bool berth_layout__library(pass *p, berth_op_id id) {
     const berth_target *target = berth_layout__target(p, id);
     berth_library_id library;
     berth_library_use use;
-    if (!*name || !target || !p->library_users || !berth_library_from_name(name, &library))
+    if (!*name || !target || !p->library_users ||
+        !berth_library_from_name(name, target->kind, &library) ||
+        !berth_library_find(p->module, p->main, p->library_users, p->value_count, id, library,
+                            target, &use))
         return false;
-    if (!berth_library_find(p->module, p->main, p->library_users, p->value_count, id, library,
-                            berth_layout__lanes(p, id), &use))
-        return false;
-    berth_value_id operands[4];
+    berth_value_id operands[4] = {0};
     if (!convert_operands(p, &use, use.last, operands)) return false;
     become_call(p, &use, operands, target->cores);
     return true;

@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 
-#include "base/dynlib.h"
 #include "devices/cpu/thread_pool.h"
 #include "devices/cpu/topology.h"
+#include "devices/host_code.h"
 #include "devices/host_queue.h"
 #include "devices/internal.h"
 
@@ -49,9 +49,7 @@ typedef struct cpu_kernel {
 typedef struct cpu_executable {
     berth_executable base;
     cpu_library *code;
-    berth_dynlib *library;    // that of `code`
-    berth_dynlib **imported;  // libraries that its code calls
-    uint32_t imported_count;
+    berth_host_code host;  // that of `code`
     cpu_kernel *kernels;
     uint32_t kernel_count;
     uint32_t kernel_capacity;
@@ -71,12 +69,6 @@ BERTH_MUST_USE berth_status berth_cpu__library_open(cpu_device *device, const vo
                                                     size_t size_bytes, cpu_library **out_library);
 berth_dynlib *berth_cpu__library_code(const cpu_library *library);
 void berth_cpu__library_close(cpu_device *device, cpu_library *library);
-
-// import.c: loads the libraries that an executable's code names, and gives it their symbols.
-// Errors: UNAVAILABLE, NOT_FOUND.
-BERTH_MUST_USE berth_status berth_cpu__import(cpu_executable *executable,
-                                              berth_allocator allocator);
-void berth_cpu__import_end(cpu_executable *executable, berth_allocator allocator);
 
 // executable.c
 BERTH_MUST_USE berth_status berth_cpu__executable_load(berth_device *device,

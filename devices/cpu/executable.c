@@ -33,8 +33,8 @@ berth_status berth_cpu__executable_load(berth_device *device, const berth_execut
         berth_free(device->allocator, executable, sizeof(*executable));
         return status;
     }
-    executable->library = berth_cpu__library_code(executable->code);
-    status = berth_cpu__import(executable, device->allocator);
+    executable->host.library = berth_cpu__library_code(executable->code);
+    status = berth_devices__import(&executable->host, device->allocator);
     if (status) {
         berth_cpu__library_close((cpu_device *)device, executable->code);
         berth_free(device->allocator, executable, sizeof(*executable));
@@ -48,20 +48,17 @@ void berth_cpu__executable_destroy(berth_executable *base) {
     cpu_executable *executable = (cpu_executable *)base;
     berth_allocator allocator = base->device->allocator;
     berth_cpu__library_close((cpu_device *)base->device, executable->code);
-    berth_cpu__import_end(executable, allocator);
+    berth_devices__import_end(&executable->host, allocator);
     berth_free(allocator, executable->kernels, executable->kernel_capacity * sizeof(cpu_kernel));
     berth_free(allocator, executable, sizeof(*executable));
 }
 
 static berth_status reserve_kernel(cpu_executable *executable) {
-    if (executable->kernel_count < executable->kernel_capacity) return BERTH_OK;
-    uint32_t capacity = executable->kernel_capacity ? 2 * executable->kernel_capacity : 16;
-    cpu_kernel *kernels =
-        berth_resize(executable->base.device->allocator, executable->kernels,
-                     executable->kernel_capacity * sizeof(*kernels), capacity * sizeof(*kernels));
+    cpu_kernel *kernels = berth_devices__reserve_one(
+        executable->base.device->allocator, executable->kernels, executable->kernel_count,
+        &executable->kernel_capacity, sizeof(*kernels));
     if (!kernels) return berth_status_oom();
     executable->kernels = kernels;
-    executable->kernel_capacity = capacity;
     return BERTH_OK;
 }
 
@@ -77,30 +74,17 @@ static void choose_threads(cpu_kernel *found, const berth_program_kernel *kernel
     found->expected_ns = fast_ns < 1e9 ? (int64_t)fast_ns : 1000000000;
 }
 
-static berth_status check_declaration(const cpu_executable *executable,
-                                      const berth_program_kernel *kernel) {
-    char name[256];
-    int length = snprintf(name, sizeof(name), BERTH_DECLARATION_PREFIX "%s", kernel->entry);
-    if (length < 0 || (size_t)length >= sizeof(name)) return BERTH_OK;  // no name of the compiler's
-    const char *text = berth_dynlib_symbol(executable->library, name);
-    return berth_devices__check_declaration(executable->base.device->allocator, kernel, text,
-                                            text ? strlen(text) : 0);
-}
-
 berth_status berth_cpu__executable_find(berth_executable *base, const berth_program_kernel *kernel,
                                         uint32_t *out_kernel) {
     cpu_executable *executable = (cpu_executable *)base;
-    void *symbol = berth_dynlib_symbol(executable->library, kernel->entry);
-    if (!symbol)
-        return berth_status_make(BERTH_NOT_FOUND, "the cpu executable has no kernel \"%s\"",
-                                 kernel->entry);
-    BERTH_TRY(check_declaration(executable, kernel));
+    berth_cpu_kernel function = NULL;
+    BERTH_TRY(berth_devices__find_function(&executable->host, "cpu", base->device->allocator,
+                                           kernel, &function));
     BERTH_TRY(reserve_kernel(executable));
     BERTH_TRY(berth_cpu__reserve_scratch((cpu_device *)base->device, kernel->scratch_bytes));
     cpu_kernel *found = &executable->kernels[executable->kernel_count];
-    *found = (cpu_kernel){.scratch_bytes = kernel->scratch_bytes};
+    *found = (cpu_kernel){.function = function, .scratch_bytes = kernel->scratch_bytes};
     choose_threads(found, kernel);
-    memcpy(&found->function, &symbol, sizeof(symbol));  // POSIX: the same representation
     *out_kernel = executable->kernel_count++;
     return BERTH_OK;
 }

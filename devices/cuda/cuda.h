@@ -10,6 +10,7 @@
 
 #include "base/dynlib.h"
 #include "devices/cuda/cuda_types.h"
+#include "devices/host_code.h"
 #include "devices/host_queue.h"
 #include "devices/internal.h"
 
@@ -76,8 +77,11 @@ typedef struct cuda_executable {
     berth_executable base;
     cuda_module module;
     berth_declared_lines declarations;
+    berth_host_code
+        host;  // instead of the module, of code that the host runs (artifact/kernel_abi.h)
     struct cuda_kernel {
         cuda_function function;
+        berth_cpu_kernel call;  // instead, of that code
         uint32_t most_threads;  // of a block
         uint32_t shared_bytes;  // of a block, that a launch gives
     } * kernels;

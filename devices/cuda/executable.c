@@ -16,7 +16,12 @@ static berth_status load_module(const cuda_device *device, const void *code, cud
     return status && *log ? berth_status_prefix(status, "%s", log) : status;
 }
 
+static bool is_of_host(const berth_executable_image *image) {
+    return strcmp(image->format, BERTH_FORMAT_CPU_ELF) == 0;
+}
+
 static berth_status check_image(const berth_executable_image *image) {
+    if (is_of_host(image)) return BERTH_OK;
     if (strcmp(image->format, BERTH_FORMAT_CUDA_C) != 0)
         return berth_status_make(BERTH_INCOMPATIBLE, "cuda devices build \"%s\" images, not \"%s\"",
                                  BERTH_FORMAT_CUDA_C, image->format);
@@ -50,6 +55,23 @@ static berth_status fill_executable(cuda_executable *executable,
     return status;
 }
 
+// Code that the host runs. What it opens is of the device's context.
+static berth_status load_host_code(cuda_executable *executable,
+                                   const berth_executable_image *image) {
+    const cuda_device *device = (const cuda_device *)executable->base.device;
+    berth_allocator allocator = device->base.allocator;
+    BERTH_TRY(berth_devices__check_needs(allocator, image->options));
+    BERTH_TRY(berth_dynlib_open_memory(image->data, (size_t)image->size_bytes, "berth-kernels",
+                                       &executable->host.library));
+    berth_status status = berth_cuda__enter(device, "load kernels");
+    if (!status) {
+        status = berth_devices__import(&executable->host, allocator);
+        berth_cuda__leave(device);
+    }
+    if (status) berth_dynlib_close(executable->host.library);
+    return status;
+}
+
 static void free_executable(cuda_executable *executable, berth_allocator allocator) {
     berth_free(allocator, executable->declarations.text, executable->declarations.size_bytes);
     berth_free(allocator, executable, sizeof(*executable));
@@ -61,7 +83,8 @@ berth_status berth_cuda__executable_load(berth_device *base, const berth_executa
     cuda_executable *executable = berth_calloc(base->allocator, 1, sizeof(*executable));
     if (!executable) return berth_status_oom();
     executable->base.device = base;
-    berth_status status = fill_executable(executable, image);
+    berth_status status =
+        is_of_host(image) ? load_host_code(executable, image) : fill_executable(executable, image);
     if (status) {
         free_executable(executable, base->allocator);
         return status;
@@ -74,23 +97,22 @@ void berth_cuda__executable_destroy(berth_executable *base) {
     cuda_executable *executable = (cuda_executable *)base;
     const cuda_device *device = (const cuda_device *)base->device;
     if (berth_cuda__enter_to_free(device)) {
-        (void)device->api->cuModuleUnload(executable->module);
+        if (executable->module) (void)device->api->cuModuleUnload(executable->module);
+        berth_dynlib_close(executable->host.library);
         berth_cuda__leave(device);
     }
+    berth_devices__import_end(&executable->host, base->device->allocator);
     berth_free(base->device->allocator, executable->kernels,
                executable->kernel_capacity * sizeof(*executable->kernels));
     free_executable(executable, base->device->allocator);
 }
 
 static berth_status reserve_kernel(cuda_executable *executable) {
-    if (executable->kernel_count < executable->kernel_capacity) return BERTH_OK;
-    uint32_t capacity = executable->kernel_capacity ? 2 * executable->kernel_capacity : 16;
-    struct cuda_kernel *kernels =
-        berth_resize(executable->base.device->allocator, executable->kernels,
-                     executable->kernel_capacity * sizeof(*kernels), capacity * sizeof(*kernels));
+    struct cuda_kernel *kernels = berth_devices__reserve_one(
+        executable->base.device->allocator, executable->kernels, executable->kernel_count,
+        &executable->kernel_capacity, sizeof(*kernels));
     if (!kernels) return berth_status_oom();
     executable->kernels = kernels;
-    executable->kernel_capacity = capacity;
     return BERTH_OK;
 }
 
@@ -182,13 +204,30 @@ berth_status berth_cuda__executable_find(berth_executable *base, const berth_pro
                                                  &executable->declarations));
     BERTH_TRY(reserve_kernel(executable));
     struct cuda_kernel found = {0};
-    BERTH_TRY(berth_cuda__enter(device, kernel->entry));
-    berth_status status = find(executable, kernel, &found);
-    berth_cuda__leave(device);
-    if (status) return status;
+    if (executable->host.library) {
+        BERTH_TRY(berth_devices__find_function(&executable->host, "cuda", base->device->allocator,
+                                               kernel, &found.call));
+    } else {
+        BERTH_TRY(berth_cuda__enter(device, kernel->entry));
+        berth_status status = find(executable, kernel, &found);
+        berth_cuda__leave(device);
+        if (status) return status;
+    }
     executable->kernels[executable->kernel_count] = found;
     *out_kernel = executable->kernel_count++;
     return BERTH_OK;
+}
+
+// What stands between a queue and a library of the vendor's: it puts work into the stream. The device's context is
+// current.
+static berth_status call_host_code(const cuda_device *device, cuda_stream stream,
+                                   const struct cuda_kernel *kernel, const berth_command *command,
+                                   void *const *buffers) {
+    berth_stream_call call = {.stream = stream};
+    kernel->call(buffers, command->dispatch.constants, 0, command->dispatch.groups[0], &call);
+    if (!call.failure) return BERTH_OK;
+    return berth_status_make(BERTH_UNAVAILABLE, "cuda device %u (%s): %s",
+                             device->base.info.ordinal, device->base.info.name, call.failure);
 }
 
 berth_status berth_cuda__dispatch(const cuda_device *device, cuda_stream stream,
@@ -196,13 +235,14 @@ berth_status berth_cuda__dispatch(const cuda_device *device, cuda_stream stream,
     const cuda_executable *executable = (const cuda_executable *)command->dispatch.executable;
     const struct cuda_kernel *kernel = &executable->kernels[command->dispatch.kernel];
     const uint32_t *groups = command->dispatch.groups, *size = command->dispatch.group_size;
-    uint64_t values[CUDA_MAX_VALUES];  // CUDA copies them within the call
+    void *values[CUDA_MAX_VALUES];  // CUDA copies them within the call
     void *parameters[CUDA_MAX_VALUES];
     uint32_t count = 0;
     for (uint32_t i = 0; i < command->dispatch.buffer_count; ++i)
-        values[count++] = berth_cuda__address(command->dispatch.buffers[i]);
+        values[count++] = (void *)(uintptr_t)berth_cuda__address(command->dispatch.buffers[i]);
+    if (kernel->call) return call_host_code(device, stream, kernel, command, values);
     for (uint32_t i = 0; i < command->dispatch.constant_count; ++i)
-        values[count++] = (uint64_t)command->dispatch.constants[i];
+        values[count++] = (void *)(uintptr_t)command->dispatch.constants[i];
     for (uint32_t i = 0; i < count; ++i) parameters[i] = &values[i];
     if (groups[0] > INT32_MAX || groups[1] > 65535 || groups[2] > 65535)
         return berth_status_make(BERTH_OUT_OF_RANGE,

@@ -90,14 +90,11 @@ void berth_opencl__executable_destroy(berth_executable *base) {
 }
 
 static berth_status reserve_kernel(opencl_executable *executable) {
-    if (executable->kernel_count < executable->kernel_capacity) return BERTH_OK;
-    uint32_t capacity = executable->kernel_capacity ? 2 * executable->kernel_capacity : 16;
-    cl_kernel *kernels =
-        berth_resize(executable->base.device->allocator, executable->kernels,
-                     executable->kernel_capacity * sizeof(*kernels), capacity * sizeof(*kernels));
+    cl_kernel *kernels = berth_devices__reserve_one(executable->base.device->allocator,
+                                                    executable->kernels, executable->kernel_count,
+                                                    &executable->kernel_capacity, sizeof(*kernels));
     if (!kernels) return berth_status_oom();
     executable->kernels = kernels;
-    executable->kernel_capacity = capacity;
     return BERTH_OK;
 }
 

@@ -176,15 +176,11 @@ void berth_vulkan__executable_destroy(berth_executable *base) {
 // ---- kernels ----
 
 static berth_status reserve_pipeline(vulkan_executable *executable) {
-    if (executable->pipeline_count < executable->pipeline_capacity) return BERTH_OK;
-    uint32_t capacity = executable->pipeline_capacity ? 2 * executable->pipeline_capacity : 16;
-    size_t size = sizeof(*executable->pipelines);
-    struct vulkan_pipeline *pipelines =
-        berth_resize(executable->base.device->allocator, executable->pipelines,
-                     executable->pipeline_capacity * size, capacity * size);
+    struct vulkan_pipeline *pipelines = berth_devices__reserve_one(
+        executable->base.device->allocator, executable->pipelines, executable->pipeline_count,
+        &executable->pipeline_capacity, sizeof(*pipelines));
     if (!pipelines) return berth_status_oom();
     executable->pipelines = pipelines;
-    executable->pipeline_capacity = capacity;
     return BERTH_OK;
 }
 

@@ -271,8 +271,10 @@ Test(libraries_command, words_that_name_nothing) {
     snprintf(arguments, sizeof(arguments), "plan %s/m.txt --target 'cpu -libs_policy=often'",
              folder);
     berth_run_fails(arguments, 1, "it is measured or always");
-    cr_expect_eq(shell("\"$B\" plan m.txt --target 'cuda -arch=sm_90 -libs=cublas' 2>log | grep -q "
-                       "'\"cublas\" of device \"cuda:0\" is known, and nothing calls it yet'"),
+    snprintf(arguments, sizeof(arguments), "plan %s/m.txt --target 'cuda -libs=dnnl'", folder);
+    berth_run_fails(arguments, 1, "names \"dnnl\"; libraries for cuda are: cublas, cudnn");
+    cr_expect_eq(shell("\"$B\" plan m.txt --target 'vulkan -libs=vkfft' 2>log | grep -q "
+                       "'\"vkfft\" of device \"vulkan:0\" is none that such devices have'"),
                  0);
     cr_expect_eq(shell("\"$B\" plan m.txt --executor aot --target 'cpu -libs=dnnl' 2>log | grep -q "
                        "'libraries are not called by the sources that the executor aot makes'"),

@@ -25,6 +25,24 @@ CUDA_CONSTANTS(CONSTANT)
 _Static_assert((int)NVRTC_ERROR_INVALID_OPTION == BERTH_NVRTC_ERROR_INVALID_OPTION, "");
 _Static_assert((int)NVRTC_ERROR_COMPILATION == BERTH_NVRTC_ERROR_COMPILATION, "");
 
+// What calls of NVIDIA's other libraries name (compiler/libraries).
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#include <stddef.h>
+#define CUBLAS(name, number) _Static_assert((int)name == number, #name);
+#include "compiler/libraries/nvidia.def"
+_Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == 64, "");
+_Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 72, "");
+_Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96, "");
+#endif
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#define CUDNN(name, number) _Static_assert((int)name == number, #name);
+#include "compiler/libraries/nvidia.def"
+_Static_assert(offsetof(cudnnConvolutionFwdAlgoPerf_t, memory) == 16, "");
+_Static_assert(sizeof(cudnnConvolutionFwdAlgoPerf_t) == 48, "");
+#endif
+
 Test(cuda_abi, headers_agree) {
     cr_expect_eq(sizeof(CUdeviceptr), sizeof(cuda_address));
 }

@@ -251,6 +251,9 @@ static bool run_job(job *j) {
         if (!lost && !emulated_run(&j->launch))
             atomic_store(&emulated_broken, BERTH_CUDA_ERROR_LAUNCH_FAILED);
         break;
+    case JOB_CALL:
+        if (!lost) j->call(j->to);
+        break;
     case JOB_WAIT:
         for (bool reached = false; !reached; usleep(reached ? 0 : 20)) {
             pthread_mutex_lock(&j->event->lock);

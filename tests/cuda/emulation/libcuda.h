@@ -20,6 +20,9 @@
 cuda_result cuMemcpyHtoD_v2(cuda_address destination, const void *source, size_t bytes);
 cuda_result cuMemcpyDtoH_v2(void *destination, cuda_address source, size_t bytes);
 
+// What the emulated cuBLAS and cuDNN put into streams. `data` stays, as a graph runs it again and again.
+cuda_result cuLaunchHostFunc(cuda_stream stream, void (*function)(void *), void *data);
+
 enum {
     static_shared_bytes = 48 << 10,
     most_shared_bytes = 227 << 10
@@ -49,7 +52,7 @@ struct CUevent_st {
     bool timed;
 };
 
-typedef enum job_kind { JOB_COPY, JOB_FILL, JOB_LAUNCH, JOB_EVENT, JOB_WAIT } job_kind;
+typedef enum job_kind { JOB_COPY, JOB_FILL, JOB_LAUNCH, JOB_EVENT, JOB_WAIT, JOB_CALL } job_kind;
 typedef struct job {
     struct job *next;
     job_kind kind;
@@ -59,6 +62,7 @@ typedef struct job {
     uint32_t pattern, unit;
     cuda_event event;
     uint64_t event_value;
+    void (*call)(void *);  // with `to`
     emulated_launch launch;
     uint64_t values[most_parameters];
     void *arguments[most_parameters];

@@ -115,3 +115,8 @@ cuda_result cuLaunchKernel(cuda_function function, unsigned int grid_x, unsigned
     for (int i = 0; i < function->parameters; ++i) memcpy(&j.values[i], parameters[i], 8);
     return emulated_push(stream, j);
 }
+
+cuda_result cuLaunchHostFunc(cuda_stream stream, void (*function)(void *), void *data) {
+    BEGIN_IN_CONTEXT();
+    return emulated_push(stream, (job){.kind = JOB_CALL, .call = function, .to = data});
+}
