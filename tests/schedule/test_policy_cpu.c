@@ -174,7 +174,7 @@ Test(policy_cpu, a_rest_of_unknown_sizes_is_few_tiles) {
     static const char machine[] =
         "cpu -arch=x86_64 -vector_bits=512 -features=avx2,fma,avx512f,avx512bw,avx512dq,avx512vl";
     bench_case c = support_case_create();
-    support_build_matmul(&c, 23, 41, 64, "Ba16b");
+    support_build_matmul(&c, 31, 41, 64, "Ba16b");
     c.fn->any_size = true;
     cr_assert_null(berth_schedule_apply(c.fn, support_target(c.arena, machine)));
     berth_strbuf printed = berth_strbuf_make(c.arena);
