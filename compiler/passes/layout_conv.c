@@ -503,6 +503,7 @@ static bool pad_plain_transposed(pass *p, berth_op_id id, const convolution *v) 
     berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
     int64_t pads[2 * BERTH_MAX_SPATIAL];
     if (type_of(p, x)->layout || !target || !berth_device_kind_is_host(target->kind)) return false;
+    if (berth_layout__transposed_in_steps(p, id, &v->w, v->weights, v->bias)) return true;
     x = padded_transposed(p, id, v, x, pads);
     if (x == BERTH_NONE) return false;
     berth_layout__set_input(p, id, 0, x);
