@@ -209,10 +209,66 @@ static void arg_reduce_lanes(berth_lower *c, const berth_op *op, int axis, const
     berth_lower__end_loops(c, loops + 2);
 }
 
+// The extreme of a line without NaN, which never wins.
+static berth_buf line_extreme(berth_lower *c, const berth_op *op, bool maximum, berth_expr *x_at,
+                              int axis) {
+    berth_dtype t = in_dtype(c, op, 0);
+    berth_expr worst = maximum ? berth_lower__lowest(c, t) : berth_lower__highest(c, t);
+    berth_buf best = berth_lower__register(c, "best", t);
+    berth_lower__set(c, best, worst);
+    x_at[axis] = berth_lower__loop(c, "r", in_type(c, op, 0)->dims[axis], BERTH_LOOP_SERIAL);
+    berth_expr value = in_at(c, op, 0, x_at);
+    if (berth_dtype_is_float(t))
+        value = x_select(c, x_unary(c, BERTH_UNARY_IS_NAN, value), worst, value);
+    berth_expr old = berth_lower__get(c, best);
+    berth_lower__set(c, best, maximum ? x_max(c, old, value) : x_min(c, old, value));
+    berth_lower__end(c);
+    return best;
+}
+
+// A line whose elements lie beside each other: its extreme first, then the least (or last) of the places that have it,
+// neither of which asks for what the elements before it have left.
+static berth_expr place_of_extreme(berth_lower *c, const berth_op *op, berth_expr *x_at, int axis) {
+    const berth_dtype t = BERTH_DTYPE_I32;
+    const bool last = attr_int(c, op, "select_last_index", 0) != 0;
+    berth_expr none = berth_tfn_int(c->fn, t, last ? -1 : INT32_MAX);
+    berth_buf best = line_extreme(c, op, op->kind == BERTH_OP_ARG_MAX, x_at, axis);
+    berth_buf index = berth_lower__register(c, "index", t);
+    berth_lower__set(c, index, none);
+    berth_expr i = berth_lower__loop(c, "r", in_type(c, op, 0)->dims[axis], BERTH_LOOP_SERIAL);
+    x_at[axis] = i;
+    berth_expr is_best = x_eq(c, in_at(c, op, 0, x_at), berth_lower__get(c, best));
+    berth_expr place = x_select(c, is_best, berth_tfn_from_index(c->fn, t, i), none);
+    berth_expr old = berth_lower__get(c, index);
+    berth_lower__set(c, index, last ? x_max(c, old, place) : x_min(c, old, place));
+    berth_lower__end(c);
+    berth_expr found = berth_lower__get(c, index);  // none: all of them are NaN
+    berth_expr any = x_unary(c, BERTH_UNARY_NOT, x_eq(c, found, none));
+    return x_cast(c, BERTH_DTYPE_I64, x_select(c, any, found, berth_tfn_int(c->fn, t, 0)));
+}
+
+// A line along another axis, or of f64, whose extremes C compilers find one by one: each element that wins says where it is.
+static berth_expr place_by_places(berth_lower *c, const berth_op *op, berth_expr *x_at, int axis) {
+    bool last = attr_int(c, op, "select_last_index", 0) != 0;
+    berth_buf best = berth_lower__register(c, "best", in_dtype(c, op, 0));
+    berth_buf index = berth_lower__register(c, "index", BERTH_DTYPE_I64);
+    x_at[axis] = ix(c, 0);
+    berth_lower__set(c, best, in_at(c, op, 0, x_at));
+    berth_lower__set(c, index, berth_tfn_int(c->fn, BERTH_DTYPE_I64, 0));
+    berth_expr i = berth_lower__loop(c, "r", in_type(c, op, 0)->dims[axis], BERTH_LOOP_SERIAL);
+    x_at[axis] = i;
+    berth_expr value = in_at(c, op, 0, x_at);
+    berth_expr old = berth_lower__get(c, best);
+    berth_lower__if(c, berth_lower__wins(c, value, old, op->kind == BERTH_OP_ARG_MAX, last));
+    berth_lower__set(c, best, value);
+    berth_lower__set(c, index, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i));
+    berth_lower__end_loops(c, 2);
+    return berth_lower__get(c, index);
+}
+
 void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
     const berth_type *x = in_type(c, op, 0);
     int axis = berth_lower__axis(c, op, 0, x->rank);
-    bool last = attr_int(c, op, "select_last_index", 0) != 0;
     reduction r = {.mask = 1u << axis, .keepdims = attr_int(c, op, "keepdims", 1) != 0};
     if (c->failure) return;
     strips s[2];
@@ -226,24 +282,13 @@ void berth_lower__arg_reduce(berth_lower *c, const berth_op *op) {
     }
     berth_lower_grid grid;
     berth_lower__grid(c, op, 0, &(berth_lower_grid_options){0}, &grid);
-    berth_dtype t = in_dtype(c, op, 0);
-    berth_buf best = berth_lower__register(c, "best", t);
-    berth_buf index = berth_lower__register(c, "index", BERTH_DTYPE_I64);
     berth_expr x_at[BERTH_MAX_RANK];
     input_indices(&r, x->rank, grid.at, x_at);
-    x_at[axis] = ix(c, 0);
-    berth_lower__set(c, best, in_at(c, op, 0, x_at));
-    berth_lower__set(c, index, berth_tfn_int(c->fn, BERTH_DTYPE_I64, 0));
-    berth_expr i = berth_lower__loop(c, "r", x->dims[axis], BERTH_LOOP_SERIAL);
-    x_at[axis] = i;
-    berth_expr value = in_at(c, op, 0, x_at);
-    berth_expr old = berth_lower__get(c, best);
-    bool maximum = op->kind == BERTH_OP_ARG_MAX;
-    berth_lower__if(c, berth_lower__wins(c, value, old, maximum, last));
-    berth_lower__set(c, best, value);
-    berth_lower__set(c, index, berth_tfn_from_index(c->fn, BERTH_DTYPE_I64, i));
-    berth_lower__end_loops(c, 2);
-    berth_lower__store(c, op, 0, grid.at, berth_lower__get(c, index));
+    const bool beside =
+        axis == x->rank - 1 && x->dims[axis] < INT32_MAX && in_dtype(c, op, 0) != BERTH_DTYPE_F64;
+    berth_lower__store(c, op, 0, grid.at,
+                       beside ? place_of_extreme(c, op, x_at, axis)
+                              : place_by_places(c, op, x_at, axis));
     berth_lower__grid_end(c, &grid);
 }
 
