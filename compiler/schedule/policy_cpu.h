@@ -69,6 +69,9 @@ berth_stmt berth_cpu__lines(berth_tfn *fn, const berth_nest *nest, const berth_c
 // The last loop in vectors of `lanes` iterations, and what is left in narrower ones, all loops in parallel; 0: the body
 // has no such form. policy_cpu_lines.c
 berth_stmt berth_cpu__in_lanes(berth_tfn *fn, berth_nest nest, int64_t lanes);
+// The nest, of vectors, with a few iterations of one of its loops at a time, where they need the same places that data gives;
+// all its loops are parallel. 0: they share little. policy_cpu_beside.c
+berth_stmt berth_cpu__beside(berth_tfn *fn, const berth_nest *nest);
 // Bodies with loops over rows shorter than a register: a row in each lane; 0 when the nest is none.
 // policy_cpu_short_rows.c
 berth_stmt berth_cpu__short_rows(berth_tfn *fn, const berth_nest *nest,

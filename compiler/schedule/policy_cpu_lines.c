@@ -106,7 +106,8 @@ berth_stmt berth_cpu__in_lanes(berth_tfn *fn, berth_nest nest, int64_t lanes) {
         whole.loops[whole.count++] =
             (berth_nest_loop){berth_tfn_var(fn, "group"), 1, BERTH_LOOP_PARALLEL};
     }
-    items[0] = emit_parallel(fn, whole);
+    items[0] = berth_cpu__beside(fn, &whole);
+    if (!items[0]) items[0] = emit_parallel(fn, whole);
     if (extent % lanes == 0) return items[0];
     items[1] = berth_cpu__in_lanes(fn, nest, lanes / 2);
     return items[1] ? berth_tfn_seq(fn, items, 2) : 0;

@@ -189,3 +189,32 @@ Test(lines, blocks_of_which_the_last_is_not_full) {
         "  } } }\n}\n";
     cr_expect_gt(check(text, 4 * 48, "cpu -vector_bits=256"), 0);
 }
+
+// Channels in blocks of 8 at places that elements of x give, with weights that these give, too.
+static int at_places(int blocks) {
+    char text[1024];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[%d,9,8] in, %%y: f32[%d,4,8] out) {\n"
+             "  parallel %%c in %d { parallel %%i in 4 { parallel %%l in 8 {\n"
+             "    register %%sum: f32[]\n"
+             "    %%sum[] = 0:f32\n"
+             "    for %%s in 3 {\n"
+             "      %%sum[] = fma(%%x[%%c, max(0, min(index(floor(abs(%%x[0, %%i, 0] * 4.0 + "
+             "f32(%%s)))), 8)), %%l], max(0.0, 1.0 - abs(%%x[0, %%i, 1] * 0.5 - f32(%%s))), "
+             "fma(%%x[%%c, max(0, min(index(ceil(abs(%%x[0, %%i, 2] * 3.0 - f32(%%s)))), 8)), "
+             "%%l], %%x[0, %%i, 3] * 2.0, %%sum[]))\n"
+             "    }\n"
+             "    %%y[%%c, %%i, %%l] = select(%%x[0, %%i, 4] < 0.5, %%sum[], 0:f32)\n"
+             "  } } }\n}\n",
+             blocks, blocks, blocks);
+    return check(text, (int64_t)blocks * 4 * 8, "cpu -vector_bits=256");
+}
+
+// A few blocks go through the places together, which are computed once for all of them: three stores of vectors for each.
+Test(lines, blocks_share_places) {
+    cr_expect_eq(at_places(1), 3);
+    cr_expect_eq(at_places(4), 3 * 4);
+    cr_expect_eq(at_places(6), 3 * 3, "two times three");
+    cr_expect_eq(at_places(5), 3 * 3 + 3 * 2, "three, and two after them");
+}
