@@ -196,6 +196,7 @@ typedef struct berth_memory_report {
     uint32_t in_place_count;     // results written over an operand
     uint32_t removed_steps;      // concatenations, splits and slices that need no step
     uint64_t removed_bytes;      // that these would have copied
+    uint32_t join_trials;        // how often the peak was looked at for them
     uint64_t order_bound_bytes;  // no order has a lower peak; 0: order kept, not looked at
     uint64_t order_states;       // of the search
     const berth_memory_streamed *streamed;  // by memory

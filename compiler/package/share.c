@@ -256,9 +256,23 @@ static uint64_t measure(berth_packager *p, const berth_sharing *given, bool in_p
 
 // ---- parts of a whole ---------------------------------------------------------------------------
 
+// What joins parts, one joint or several at a time.
+typedef struct joining {
+    berth_packager *p;
+    berth_sharing *s;
+    uint64_t best;   // peak of what is joined
+    bool *joined;    // by joint
+    uint32_t *seen;  // by storage: when a part in it was last met
+    uint32_t now;
+} joining;
+
 // A part must be an intermediate value alone in its storage, in one piece and once in the list;
 // results of a split are not touched before it.
-static bool may_join(const berth_packager *p, const berth_sharing *s, const berth_joint *joint) {
+static bool may_join(joining *j, uint32_t at) {
+    const berth_packager *p = j->p;
+    const berth_sharing *s = j->s;
+    const berth_joint *joint = &p->joints.data[at];
+    const uint32_t now = ++j->now;
     uint32_t whole = p->storage_of.data[joint->whole];
     const berth_storage *held = &p->storages.data[whole];
     if (joint->gathers && (s->into[whole] != BERTH_NO_INDEX || held->usage == BERTH_POOL_CONSTANT))
@@ -269,10 +283,10 @@ static bool may_join(const berth_packager *p, const berth_sharing *s, const bert
         const berth_storage *storage = &p->storages.data[part];
         if (s->into[part] != BERTH_NO_INDEX || storage->usage != BERTH_POOL_WORKSPACE ||
             storage->place != held->place || part == whole || !is_whole(p, tensor, part, 0) ||
-            joint->offsets[i] % berth_packager__alignment(p, held->place) != 0)
+            joint->offsets[i] % berth_packager__alignment(p, held->place) != 0 ||
+            j->seen[part] == now)
             return false;
-        for (uint32_t k = 0; k < i; ++k)
-            if (p->storage_of.data[joint->parts[k]] == part) return false;
+        j->seen[part] = now;
     }
     return true;
 }
@@ -288,20 +302,47 @@ static void set_parts(const berth_packager *p, berth_sharing *s, const berth_joi
         p->facts.data[joint->first_step + i].removed = joined;
 }
 
-// Every joint without its step, unless that makes the peak higher (a whole is live from its first
-// part on).
-static void join_parts(berth_packager *p, berth_sharing *s) {
-    uint64_t best = measure(p, s, true);
-    for (uint32_t i = 0; i < p->joints.count; ++i) {
-        const berth_joint *joint = &p->joints.data[i];
-        if (!may_join(p, s, joint)) continue;
-        set_parts(p, s, joint, true);
-        uint64_t bytes = measure(p, s, true);
-        if (bytes > best)
-            set_parts(p, s, joint, false);
-        else
-            best = bytes;
+static void take_apart(joining *j, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; ++i)
+        if (j->joined[i]) set_parts(j->p, j->s, &j->p->joints.data[i], j->joined[i] = false);
+}
+
+// Joints [first, end) without their steps, unless that makes the peak higher (a whole is live from its first part on): then
+// each half of them by itself. Looking at a peak takes time in proportion to the steps, so it is done `most` times; the
+// joints that are left then keep their steps.
+static void join_some(joining *j, uint32_t first, uint32_t end, uint32_t most) {
+    uint32_t count = 0;
+    if (j->p->report->join_trials >= most) return;
+    for (uint32_t i = first; i < end; ++i) {
+        if (!may_join(j, i)) continue;
+        set_parts(j->p, j->s, &j->p->joints.data[i], j->joined[i] = true);
+        count++;
     }
+    if (count == 0) return;
+    j->p->report->join_trials++;
+    uint64_t bytes = measure(j->p, j->s, true);
+    if (bytes <= j->best) {
+        j->best = bytes;
+        return;
+    }
+    take_apart(j, first, end);
+    if (end - first == 1) return;
+    uint32_t middle = first + (end - first) / 2;
+    join_some(j, first, middle, most);
+    join_some(j, middle, end, most);
+}
+
+// Of few joints each is looked at by itself: what one of them saves is not given to another.
+static void join_parts(berth_packager *p, berth_sharing *s) {
+    enum { few = 128, most_trials = 256 };
+    const uint32_t count = p->joints.count;
+    joining j = {.p = p,
+                 .s = s,
+                 .best = measure(p, s, true),
+                 .joined = berth_arena_new_array(p->arena, bool, count + 1),
+                 .seen = berth_arena_new_array(p->arena, uint32_t, p->storages.count + 1)};
+    if (count > few) join_some(&j, 0, count, most_trials);
+    for (uint32_t i = 0; count <= few && i < count; ++i) join_some(&j, i, i + 1, few);
 }
 
 // The best order's peak without joints, which stay as they are.

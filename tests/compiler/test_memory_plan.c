@@ -269,3 +269,18 @@ Test(memory_plan, budget) {
     berth_status_free(status);
     berth_arena_destroy(f.arena);
 }
+
+// Of many concatenations the peak is looked at a few times, however many there are: one by one that takes time as their square.
+Test(memory_plan, many_parts_are_joined_at_once) {
+    enum { count = 300, most_trials = 256 };
+    fixture f = begin();
+    berth_value_id x = input(&f, "x", 4);
+    for (int i = 0; i < count; ++i) {
+        const berth_value_id parts[] = {unary(&f, BERTH_OP_TANH, x), unary(&f, BERTH_OP_NEG, x)};
+        x = add(&f, x, total(&f, concat(&f, parts, 2, 0)));
+    }
+    berth_compile_result result = plan(&f, &x, 1);
+    cr_expect_eq(result.memory->removed_steps, count, "%u", result.memory->removed_steps);
+    cr_expect_leq(result.memory->join_trials, most_trials, "%u", result.memory->join_trials);
+    berth_arena_destroy(f.arena);
+}
