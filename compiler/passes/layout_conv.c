@@ -496,14 +496,18 @@ static berth_value_id padded_transposed(pass *p, berth_op_id id, const convoluti
     return padded_input(p, id, x, begin, end);
 }
 
+static bool is_plain_on_cores(const pass *p, berth_op_id id) {
+    const berth_target *target = berth_layout__target(p, id);
+    return !type_of(p, graph_of(p)->ops.data[id].inputs[0])->layout && target &&
+           berth_device_kind_is_host(target->kind);
+}
+
 // Outputs that fill no block stay plain, and vectors go along the rows of the map, or along the
 // window.
 static bool pad_plain_transposed(pass *p, berth_op_id id, const convolution *v) {
-    const berth_target *target = berth_layout__target(p, id);
     berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
     int64_t pads[2 * BERTH_MAX_SPATIAL];
-    if (type_of(p, x)->layout || !target || !berth_device_kind_is_host(target->kind)) return false;
-    if (berth_layout__transposed_in_steps(p, id, &v->w, v->weights, v->bias)) return true;
+    if (!is_plain_on_cores(p, id)) return false;
     x = padded_transposed(p, id, v, x, pads);
     if (x == BERTH_NONE) return false;
     berth_layout__set_input(p, id, 0, x);
@@ -522,6 +526,17 @@ static bool rows_are_fuller(const pass *p, berth_op_id id, const convolution *v)
     return outputs < FEW_OUTPUTS || (2 * outputs <= lanes && 4 * positions >= 3 * in_registers);
 }
 
+// Whether the outputs of all steps together fill their blocks much better than those of one, and rows are wanted plain.
+static bool steps_are_fuller(const pass *p, berth_op_id id, const convolution *v) {
+    const int64_t outputs = v->group_outputs, lanes = berth_layout__lanes(p, id);
+    int64_t cells = 1;
+    for (int i = 0; i < v->w.spatial; ++i) cells *= v->w.strides[i];
+    const int64_t apart = (outputs + lanes - 1) / lanes * lanes * cells;
+    const int64_t together = (outputs * cells + lanes - 1) / lanes * lanes;
+    return v->w.group == 1 && 5 * together <= 4 * apart &&
+           ends_plain(p, graph_of(p)->ops.data[id].outputs[0]);
+}
+
 berth_status berth_layout__conv_transpose(pass *p, berth_op_id id, bool *out_done) {
     convolution v;
     conv_blocks blocks;
@@ -531,8 +546,13 @@ berth_status berth_layout__conv_transpose(pass *p, berth_op_id id, bool *out_don
     BERTH_TRY(describe(p, id, &v, &known));
     berth_value_id x = graph_of(p)->ops.data[id].inputs[0];
     if (!known) return BERTH_OK;
-    if (rows_are_fuller(p, id, &v) ||
-        !choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks)) {
+    const bool plain =
+        rows_are_fuller(p, id, &v) || !choose_blocks(p, id, &v, berth_layout__block(p, x), &blocks);
+    const berth_layout_transposed form = {&v.w, v.weights, v.bias, !plain};
+    if (plain ? is_plain_on_cores(p, id) : steps_are_fuller(p, id, &v))
+        BERTH_TRY(berth_layout__transposed_in_steps(p, id, &form, out_done));
+    if (*out_done) return BERTH_OK;
+    if (plain) {
         *out_done = pad_plain_transposed(p, id, &v);
         return BERTH_OK;
     }

@@ -134,10 +134,18 @@ BERTH_MUST_USE berth_status berth_layout__conv_transpose(berth_layout_pass *p, b
                                                          bool *out_done);
 
 // layout_transposed.c
-// A transposed convolution of two spatial dimensions as one of stride 1 whose results a copy puts in order, where that pays;
-// all are plain. `bias`: NULL = none.
-bool berth_layout__transposed_in_steps(berth_layout_pass *p, berth_op_id id, const berth_window *w,
-                                       const berth_tensor *weights, const berth_tensor *bias);
+typedef struct berth_layout_transposed {
+    const berth_window *window;
+    const berth_tensor *weights;
+    const berth_tensor *bias;  // NULL = none
+    bool in_blocks;            // of channels, else all plain
+} berth_layout_transposed;
+
+// A transposed convolution of two spatial dimensions as one of stride 1 whose results a copy puts in order, where that pays
+// (*out_done).
+BERTH_MUST_USE berth_status berth_layout__transposed_in_steps(berth_layout_pass *p, berth_op_id id,
+                                                              const berth_layout_transposed *t,
+                                                              bool *out_done);
 
 // layout_pool.c
 // Gives a pool its form in blocks of channels or along rows, where it has one (*out_done).

@@ -35,8 +35,9 @@ static steps steps_of(const berth_window *w, int i) {
 
 // Whether it pays: windows of several elements that are read for all outputs of a step at once, and little more products than
 // there were (taps that the window lacks are 0).
-static bool pays(const berth_window *w, int64_t inputs) {
-    const double most_products = 1.5;
+// `lanes`: of a register; the wider it is, the more of the time reading takes.
+static bool pays(const berth_window *w, int64_t inputs, int64_t lanes) {
+    const double most_products = lanes >= BERTH_LAYOUT_WIDE_BLOCK ? 1.5 : 1.3;
     const int64_t least_terms = 32;  // of a sum, beside which the copy is little
     double more = 1;
     int64_t taps = 1;
@@ -86,45 +87,41 @@ static berth_value_id pair_of(pass *p, berth_op_id id, int64_t a, int64_t b) {
     return berth_layout__constant(p, id, &made);
 }
 
-// The convolution, all plain: zeros around its input are a step of their own.
-static berth_value_id insert_conv(pass *p, berth_op_id id, const berth_tensor *weights,
-                                  const berth_tensor *bias, const steps *s, int64_t stride) {
+// The convolution: plain, with the zeros around its input as a step of their own, or in blocks of channels.
+static berth_status insert_conv(pass *p, berth_op_id id, const berth_layout_transposed *t,
+                                const steps *s, berth_value_id *out) {
+    const int64_t stride = t->window->strides[0];
     const int64_t begin[2] = {s[0].pad_begin, s[1].pad_begin};
     const int64_t end[2] = {s[0].pad_end, s[1].pad_end};
-    const int64_t none[4] = {0};
-    berth_value_id inputs[3] = {
-        berth_layout__padded(p, id, graph_of(p)->ops.data[id].inputs[0], begin, end, 0)};
-    const berth_tensor in_steps = weights_of_steps(p, weights, stride, s);
-    inputs[1] = berth_layout__constant(p, id, &in_steps);
-    if (bias) {
-        const berth_tensor biases = bias_of_steps(p, bias, stride * stride);
-        inputs[2] = berth_layout__constant(p, id, &biases);
+    const int64_t pads[4] = {begin[0], begin[1], end[0], end[1]}, none[4] = {0};
+    berth_value_id inputs[3] = {graph_of(p)->ops.data[id].inputs[0]};
+    if (!t->in_blocks) inputs[0] = berth_layout__padded(p, id, inputs[0], begin, end, 0);
+    const berth_tensor weights = weights_of_steps(p, t->weights, stride, s);
+    inputs[1] = berth_layout__constant(p, id, &weights);
+    if (t->bias) {
+        const berth_tensor bias = bias_of_steps(p, t->bias, stride * stride);
+        inputs[2] = berth_layout__constant(p, id, &bias);
     }
-    const int64_t dims[4] = {type_of(p, inputs[0])->dims[0], in_steps.dims[0], s[0].count,
+    const int64_t dims[4] = {type_of(p, inputs[0])->dims[0], weights.dims[0], s[0].count,
                              s[1].count};
-    berth_value_id made =
-        berth_layout__insert(p, id, BERTH_OP_CONV, inputs, bias ? 3 : 2,
-                             berth_type_tensor(p->module, BERTH_DTYPE_F32, 4, dims), id);
-    berth_layout__set_padding(p, graph_of(p)->values.data[made].op, none, 2);
-    return made;
+    *out = berth_layout__insert(p, id, BERTH_OP_CONV, inputs, t->bias ? 3 : 2,
+                                berth_type_tensor(p->module, BERTH_DTYPE_F32, 4, dims), id);
+    const berth_op_id made = graph_of(p)->values.data[*out].op;
+    bool done = false;
+    berth_layout__set_padding(p, made, t->in_blocks ? pads : none, 2);
+    if (!t->in_blocks) return BERTH_OK;
+    BERTH_TRY(berth_layout__conv(p, made, &done));
+    *out = berth_layout__convert(p, *out, 0, id, id);
+    return BERTH_OK;
 }
 
-bool berth_layout__transposed_in_steps(pass *p, berth_op_id id, const berth_window *w,
-                                       const berth_tensor *weights, const berth_tensor *bias) {
-    if (w->spatial != 2 || w->group != 1 || w->strides[0] != w->strides[1] || !weights ||
-        !pays(w, weights->dims[0]))
-        return false;
-    const int64_t stride = w->strides[0];
-    const steps s[2] = {steps_of(w, 0), steps_of(w, 1)};
-    const berth_type out = *type_of(p, graph_of(p)->ops.data[id].outputs[0]);
-    for (int i = 0; i < 2; ++i)  // output_shape beyond what the input reaches
-        if (s[i].count < 1 || s[i].pad_end < 0 || s[i].left_out + s[i].kept > stride * s[i].count)
-            return false;
-    berth_value_id made = insert_conv(p, id, weights, bias, s, stride);
-    berth_type type = out;
+// The operation becomes the results of all steps in order, without those that are left out.
+static void become_order(pass *p, berth_op_id id, berth_value_id conv, const steps *s,
+                         int64_t stride) {
+    berth_type type = *type_of(p, graph_of(p)->ops.data[id].outputs[0]);
     for (int i = 0; i < 2; ++i) type.dims[2 + i] = stride * s[i].count;
     berth_value_id whole =
-        berth_layout__insert(p, id, BERTH_OP_DEPTH_TO_SPACE, &made, 1,
+        berth_layout__insert(p, id, BERTH_OP_DEPTH_TO_SPACE, &conv, 1,
                              berth_type_tensor(p->module, BERTH_DTYPE_F32, 4, type.dims), id);
     berth_attrs attrs = {0};
     berth_attrs_set_int(p->module, &attrs, "blocksize", stride);
@@ -138,5 +135,23 @@ bool berth_layout__transposed_in_steps(pass *p, berth_op_id id, const berth_wind
     self->attrs = (berth_attrs){0};
     self->input_count = 4;
     self->inputs = berth_arena_copy(p->module->arena, operands, sizeof(operands));
-    return true;
+}
+
+berth_status berth_layout__transposed_in_steps(pass *p, berth_op_id id,
+                                               const berth_layout_transposed *t, bool *out_done) {
+    const berth_window *w = t->window;
+    *out_done = false;
+    if (w->spatial != 2 || w->group != 1 || w->strides[0] != w->strides[1] || !t->weights ||
+        !pays(w, t->weights->dims[0], berth_layout__lanes(p, id)))
+        return BERTH_OK;
+    const int64_t stride = w->strides[0];
+    const steps s[2] = {steps_of(w, 0), steps_of(w, 1)};
+    for (int i = 0; i < 2; ++i)  // output_shape beyond what the input reaches
+        if (s[i].count < 1 || s[i].pad_end < 0 || s[i].left_out + s[i].kept > stride * s[i].count)
+            return BERTH_OK;
+    berth_value_id conv = BERTH_NONE;
+    BERTH_TRY(insert_conv(p, id, t, s, &conv));
+    become_order(p, id, conv, s, stride);
+    *out_done = true;
+    return BERTH_OK;
 }

