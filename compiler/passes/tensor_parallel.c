@@ -53,6 +53,26 @@ static const berth_tensor *constant_of(const splitter *s, berth_value_id value) 
 
 // ---- devices ------------------------------------------------------------------------------------
 
+// What follows the product's name in a target's text, and how much is before it.
+static const char *after_model(const char *canonical, size_t *out_before) {
+    static const char member[] = "\"model\": \"";
+    const char *at = strstr(canonical, member);
+    *out_before = at ? (size_t)(at - canonical) : strlen(canonical);
+    if (!at) return canonical + *out_before;
+    for (at += sizeof(member) - 1; *at && *at != '"'; ++at) at += *at == '\\' && at[1];
+    return at;
+}
+
+// Of devices of this machine the name is its driver's, which may number them: the rest is what they are.
+static bool is_alike(const berth_target *a, const berth_target *b) {
+    size_t before_a = 0, before_b = 0;
+    if (berth_hash128_equal(a->hash, b->hash)) return true;
+    const char *rest_a = after_model(a->canonical, &before_a);
+    const char *rest_b = after_model(b->canonical, &before_b);
+    return before_a == before_b && memcmp(a->canonical, b->canonical, before_a) == 0 &&
+           strcmp(rest_a, rest_b) == 0;
+}
+
 static uint32_t list_devices(const berth_multi_target *target, uint32_t *devices) {
     const berth_target_device *first = &target->devices[target->default_device];
     uint32_t count = 0;
@@ -60,8 +80,7 @@ static uint32_t list_devices(const berth_multi_target *target, uint32_t *devices
         const berth_target_device *device = &target->devices[d];
         bool apart = d == target->default_device || device->own_memory != first->own_memory;
         if (device->host_only || device->machine != first->machine || !apart ||
-            device->target->kind != first->target->kind ||
-            !berth_hash128_equal(device->target->hash, first->target->hash))
+            device->target->kind != first->target->kind || !is_alike(device->target, first->target))
             continue;
         if (devices) devices[count] = d;
         count++;

@@ -411,3 +411,28 @@ Test(tensor_parallel, needs_devices_that_are_alike) {
         berth_arena_destroy(m.arena);
     }
 }
+
+// What a driver calls its devices does not tell them apart ("GPU 0", "GPU 1"); any figure does.
+Test(tensor_parallel, names_of_products_do_not_count) {
+    static const struct {
+        const char *first, *second;
+        uint32_t count;
+    } cases[] = {{"\"model\": \"GPU 0\"", "\"model\": \"GPU 1, \\\"the other\\\"\"", 2},
+                 {"\"model\": \"GPU 0\", \"l2_bytes\": 1048576",
+                  "\"model\": \"GPU 0\", \"l2_bytes\": 2097152", 1},
+                 {"\"model\": \"GPU 0\", \"arch\": \"sm_80\"",
+                  "\"model\": \"GPU 1\", \"arch\": \"sm_90\"", 1},
+                 {"\"arch\": \"sm_80\"", "\"model\": \"GPU 1\", \"arch\": \"sm_80\"", 1}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        maker m = begin();
+        berth_multi_target *target = NULL;
+        const char *text = berth_arena_printf(
+            m.arena,
+            "{\"kind\": \"multi\", \"devices\": [{\"target\": {\"kind\": \"cuda\", %s}}, "
+            "{\"target\": {\"kind\": \"cuda\", %s}}]}",
+            cases[i].first, cases[i].second);
+        assert_ok(berth_target_parse(m.arena, text, NULL, &target));
+        cr_expect_eq(berth_tensor_parallel_devices(target), cases[i].count, "%s", text);
+        berth_arena_destroy(m.arena);
+    }
+}
