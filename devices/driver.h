@@ -69,6 +69,8 @@ typedef struct berth_device_info {
     uint64_t local_memory_bytes;
     uint32_t max_bindings;    // buffers of one kernel; 0 = as many as BERTH_DEVICE_MAX_BINDINGS
     uint64_t cache_bytes[3];  // data caches of level 1 to 3 that one core uses; 0 = none or unknown
+    uint64_t clock_hz;        // of GPUs, the highest; 0 = unknown
+    uint64_t bandwidth_bytes_per_s;  // of memory 0, as clock and width give it; 0 = unknown
     uint32_t memory_count;
     berth_memory_info memories[BERTH_DEVICE_MAX_MEMORIES];
 } berth_device_info;

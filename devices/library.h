@@ -13,7 +13,7 @@
 #include "devices/driver.h"
 
 // Changes whenever anything in devices/driver.h does that a driver sees.
-#define BERTH_DRIVER_INTERFACE 8
+#define BERTH_DRIVER_INTERFACE 9
 
 typedef struct berth_driver_library {
     uint32_t interface_version;  // BERTH_DRIVER_INTERFACE of the headers that it was built with

@@ -70,7 +70,9 @@ json *berth_target__machine_device(berth_arena *arena, const berth_machine_facts
     put_int(arena, object, "max_group_size", device->max_group_size);
     put_int(arena, object, "local_memory_bytes", device->local_memory_bytes);
     put_int(arena, object, "max_bindings", device->max_bindings);
+    if (!own_cores) put_int(arena, object, "l2_bytes", device->l2_bytes);
     put_int(arena, object, "memory_capacity_bytes", device->memory_capacity_bytes);
+    put_int(arena, object, "memory_bandwidth_bytes_per_s", device->memory_bandwidth_bytes_per_s);
     put_int(arena, object, "memory_alignment_bytes", device->memory_alignment_bytes);
     put_true(arena, object, "lacks_f64", device->lacks_f64);
     put_true(arena, object, "lacks_i64", device->lacks_i64);

@@ -276,7 +276,9 @@ typedef struct berth_machine_device {
     int64_t local_memory_bytes;
     int64_t max_bindings;  // below BERTH_TARGET_MAX_BINDINGS, else 0
     int64_t memory_capacity_bytes;
+    int64_t memory_bandwidth_bytes_per_s;
     int64_t memory_alignment_bytes;
+    int64_t l2_bytes;  // of GPUs
     bool lacks_f64;
     bool lacks_i64;
     bool lacks_8bit;

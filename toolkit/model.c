@@ -76,6 +76,9 @@ static berth_status add_device(facts_job *job, berth_device_kind kind, berth_dri
         .local_memory_bytes = (int64_t)info.local_memory_bytes,
         .max_bindings = info.max_bindings < BERTH_DEVICE_MAX_BINDINGS ? info.max_bindings : 0,
         .memory_capacity_bytes = (int64_t)info.memories[0].capacity_bytes,
+        .clock_hz = (int64_t)info.clock_hz,
+        .l2_bytes = berth_device_kind_is_gpu(kind) ? (int64_t)info.cache_bytes[1] : 0,
+        .memory_bandwidth_bytes_per_s = (int64_t)info.bandwidth_bytes_per_s,
         .memory_alignment_bytes = info.memories[0].alignment_bytes};
     return BERTH_OK;
 }

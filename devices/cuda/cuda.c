@@ -67,6 +67,14 @@ static berth_status cuda_device_info(berth_driver *base, uint32_t ordinal,
     berth_devices__put_features(out_info->features, sizeof(out_info->features), feature_names, has);
     out_info->compute_units =
         (uint32_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    // Clocks are in kHz; memory moves two words in each (as CUDA's sample deviceQuery counts).
+    out_info->clock_hz =
+        UINT64_C(1000) * (uint64_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    out_info->bandwidth_bytes_per_s =
+        UINT64_C(250) * (uint64_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
+        (uint64_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+    out_info->cache_bytes[1] =
+        (uint64_t)attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     int threads = attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     out_info->max_group_size = threads ? (uint64_t)threads : 1;
     int shared = attribute(api, id, BERTH_CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);

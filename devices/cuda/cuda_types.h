@@ -58,6 +58,8 @@ enum { CUDA_RESULTS(CUDA_RESULT_VALUE) };
     X(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 13)                                                          \
     X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                                \
     X(CU_DEVICE_ATTRIBUTE_INTEGRATED, 18)                                                          \
+    X(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 36)                                                   \
+    X(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 37)                                             \
     X(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 38)                                                       \
     X(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                                                  \
     X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                            \

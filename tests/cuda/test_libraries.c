@@ -14,6 +14,7 @@
 #include "tests/check.h"
 #include "tests/kernel_cache.h"
 #include "tests/toolkit/library_problems.h"
+#include "toolkit/model.h"
 
 static bool is_emulated(void) {
     berth_driver *driver = NULL;
@@ -149,6 +150,29 @@ Test(cuda_faults, of_cublas, .timeout = 120) {
     }
     berth_arena_destroy(w.arena);
     kernel_cache_close(&kernels);
+}
+
+// ---- what the driver says -----------------------------------------------------------------------
+
+// Clocks, widths and the cache are those of the emulation: 1 GHz; 2 GHz x 2 x 256 bits; 1 MiB. A figure that is given counts.
+Test(cuda_operators, figures_of_the_driver) {
+    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    berth_arena *arena = NULL;
+    berth_machine_facts facts;
+    berth_multi_target *target = NULL;
+    assert_ok(berth_arena_create(berth_allocator_system(), &arena));
+    assert_ok(berth_machine_facts_for(arena, "cuda", &facts));
+    const berth_target_options options = {.machine = &facts};
+    assert_ok(berth_target_parse(arena, "cuda", &options, &target));
+    const berth_target *gpu = target->devices[0].target;
+    cr_expect_eq(gpu->clock_hz, 1000000000);
+    cr_expect_eq(gpu->memory_bandwidth_bytes_per_s, 128e9);
+    cr_expect_eq(gpu->l2_bytes, 1 << 20);
+    cr_expect_eq(gpu->compute_units, 2);
+    assert_ok(berth_target_parse(arena, "cuda -clock_hz=2e9 -l2_bytes=50MiB", &options, &target));
+    cr_expect_eq(target->devices[0].target->clock_hz, 2000000000);
+    cr_expect_eq(target->devices[0].target->l2_bytes, 50 << 20);
+    berth_arena_destroy(arena);
 }
 
 // ---- the command --------------------------------------------------------------------------------

@@ -101,6 +101,8 @@ cuda_result cuDeviceGetAttribute(int *value, cuda_enum attribute, cuda_device_id
     case BERTH_CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
     case BERTH_CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1000000; break;
     case BERTH_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 2; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 2000000; break;
+    case BERTH_CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 256; break;
     case BERTH_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; break;
     case BERTH_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
     default: *value = 0;
