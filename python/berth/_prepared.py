@@ -12,15 +12,13 @@ _COPIED_BYTES = 1 << 14  # of an output: up to here a copy costs less than anoth
 
 _MOST_KNOWN = 64  # tensors of results
 
-# The functions alone, without a wrapper around their status and with addresses as numbers.
-_run_with = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32,
-                             ctypes.c_int64)(("berth_session_run_with", _native.run))
-_run_dynamic = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32,
-                                ctypes.c_void_p)(("berth_dynamic_run", _native.run))
+# The functions alone, without a wrapper around their status. What they take is given as objects of ctypes, made once: arguments whose types
+# are declared are converted with every call (half a microsecond for six).
+_run_with = ctypes.CFUNCTYPE(ctypes.c_void_p)(("berth_session_run_with", _native.run))
+_run_dynamic = ctypes.CFUNCTYPE(ctypes.c_void_p)(("berth_dynamic_run", _native.run))
 # These take less time than other threads would need to begin.
-_results_item = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32,
-                                  ctypes.c_uint32)(("berth_results_item", _native.run))
-_results_free = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("berth_results_free", _native.run))
+_results_item = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("berth_results_item", _native.run))
+_results_free = ctypes.PYFUNCTYPE(None)(("berth_results_free", _native.run))
 _TensorBytes = ctypes.c_char * ctypes.sizeof(_native.Tensor)
 
 
@@ -33,6 +31,10 @@ def _tensors(ports):
     word = ctypes.sizeof(ctypes.c_void_p)
     places = [(i * ctypes.sizeof(_native.Tensor) + _native.Tensor.data.offset) // word for i in range(len(ports))]
     return tensors, memoryview(tensors).cast("B").cast("N"), places
+
+
+def _place(memory):
+    return ctypes.c_void_p(addressof(memory))
 
 
 def _has_numbers(port):
@@ -48,7 +50,7 @@ class _Prepared:
     """For arrays of exactly these types and shapes; others are its caller's to convert. One thread at a time."""
 
     def __init__(self, pointer, inputs):
-        self._pointer = pointer.value
+        self._pointer = ctypes.c_void_p(pointer.value)
         self._inputs, self._input_words, places = _tensors(inputs)
         self._wanted = [(place, port.dtype, tuple(port.shape)) for place, port in zip(places, inputs)]
 
@@ -86,7 +88,8 @@ class PreparedRun(_Prepared):
                 self._output_words[place] = _arrays.address_of(self._small[-1])
             else:
                 self._large.append((place, port))
-        self._arguments = (self._pointer, addressof(self._inputs), len(inputs), addressof(self._outputs), len(outputs), -1)
+        self._arguments = (self._pointer, _place(self._inputs), ctypes.c_uint32(len(inputs)), _place(self._outputs),
+                           ctypes.c_uint32(len(outputs)), ctypes.c_int64(-1))
 
     @classmethod
     def of(cls, program, pointer):
@@ -117,9 +120,9 @@ class PreparedDynamic(_Prepared):
         super().__init__(pointer, [port._replace(shape=()) for port in inputs])
         self._results = ctypes.c_void_p()
         self._may_reshape = True
-        self._first = ctypes.c_uint32(0)  # numbers that ctypes need not convert
+        self._first = ctypes.c_uint32(0)
         self._output_indices = [ctypes.c_uint32(index) for index in range(output_count)]
-        self._arguments = (self._pointer, addressof(self._inputs), len(inputs), addressof(self._results))
+        self._arguments = (self._pointer, _place(self._inputs), ctypes.c_uint32(len(inputs)), _place(self._results))
         self._known = {}  # bytes of a small result's tensor: an array over the same memory, to copy while there is such a result
 
     @classmethod
