@@ -83,7 +83,9 @@ static int64_t work_of(beside *b, berth_stmt id, bool in_loop) {
     case BERTH_STMT_SEQ:
         if (node->count > (most_items - most_names) / most_beside) return -1;
         for (uint32_t i = 0; i < node->count; ++i) {
-            int64_t more = work_of(b, fn->lists.data[node->first + i], in_loop);
+            const berth_stmt part = fn->lists.data[node->first + i];
+            const bool nested = fn->stmts.data[part].kind == BERTH_STMT_SEQ;
+            int64_t more = nested ? -1 : work_of(b, part, in_loop);
             if (more < 0) return -1;
             work += more;
         }
@@ -191,11 +193,12 @@ static berth_stmt loop_of_all(beside *b, const berth_stmt_node *loop) {
     berth_tfn *fn = b->fn;
     berth_stmt items[most_items], all[most_items];
     uint32_t n = 0;
+    const beside outer = *b;  // whose names and buffers go on behind the loop
     b->name_count = 0;
     uint32_t count = together(b, loop->body, true, items);
     for (; n < b->name_count; ++n) all[n] = berth_tfn_let(fn, b->names[n], b->shared[n]);
     for (uint32_t i = 0; i < count; ++i) all[n++] = items[i];
-    b->name_count = 0;
+    *b = outer;
     return berth_tfn_for(fn, loop->var, loop->value, (berth_loop_kind)loop->loop_kind,
                          n == 1 ? all[0] : berth_tfn_seq(fn, all, n));
 }

@@ -218,3 +218,33 @@ Test(lines, blocks_share_places) {
     cr_expect_eq(at_places(6), 3 * 3, "two times three");
     cr_expect_eq(at_places(5), 3 * 3 + 3 * 2, "three, and two after them");
 }
+
+// Stores before and behind a loop inside the loop of the places, which share one of them.
+static int around_a_loop(int blocks) {
+    char text[1280];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[%d,9,8] in, %%y: f32[%d,4,8] out) {\n"
+             "  parallel %%c in %d { parallel %%i in 4 { parallel %%l in 8 {\n"
+             "    register %%sum: f32[]\n    register %%one: f32[]\n"
+             "    %%sum[] = 0:f32\n"
+             "    for %%s in 3 {\n"
+             "      %%one[] = %%x[%%c, max(0, min(index(floor(abs(%%x[0, %%i, 0] * 4.0 + "
+             "f32(%%s)))), 8)), %%l] * (%%x[0, %%i, 1] * 0.5 - f32(%%s))\n"
+             "      for %%t in 2 {\n"
+             "        %%sum[] = fma(%%one[], abs(%%x[0, %%i, 2] * 3.0 - f32(%%t)), %%sum[])\n"
+             "      }\n"
+             "      %%sum[] = fma(%%x[%%c, max(0, min(index(floor(abs(%%x[0, %%i, 0] * 4.0 + "
+             "f32(%%s)))), 8)), %%l], max(0.0, 1.0 - abs(%%x[0, %%i, 3] * 0.5 - f32(%%s))), "
+             "%%sum[])\n"
+             "    }\n"
+             "    %%y[%%c, %%i, %%l] = %%sum[]\n"
+             "  } } }\n}\n",
+             blocks, blocks, blocks);
+    return check(text, (int64_t)blocks * 4 * 8, "cpu -vector_bits=256");
+}
+
+Test(lines, places_are_known_behind_a_loop_inside) {
+    cr_expect_eq(around_a_loop(1), 5);
+    cr_expect_eq(around_a_loop(4), 5 * 4);
+}
