@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""Every kernel of the models in ../shared/models compiles with nvcc for sm_80 and sm_90, each text once.
+"""Every kernel of the models in ../shared/models compiles with nvcc for sm_80 and sm_90, or for sm_90a what is for that alone, each text once.
 
 Usage: model_kernels.py BERTH CACHE_FOLDER [--nvcc NVCC] [--models FOLDER] [--emulation FOLDER] [--optimise]
 
-Models are built for `cuda -arch=sm_80`; what their programs have beside kernels (helper functions) is the same in all of them. Kernels with
-the same text but for their name are one. They go through nvcc many at a time, as PTX of compute_80 that is assembled for both, with the
+Models are built for `cuda -arch=sm_80` and `cuda -arch=sm_90a`; what programs have beside kernels (helper functions) is the same in all
+for sm_80; for sm_90a those with the same are compiled together. Kernels with the same text but for their name are one; those for sm_90a that sm_80 does not have, with wgmma among them, are compiled for sm_90a. They go through nvcc many at a time, as PTX of compute_80 that is assembled for both, with the
 least optimisation that nvcc offers (half the time) unless --optimise is given. The cache has the hash of each kernel that nvcc took, with the helper functions and the version: what has not changed is not compiled again.
 
 Models that become byte code, whose kernels are made when a run shows their shapes, are named in BYTE_CODE; no other one may be refused.
@@ -20,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 
-TARGET = "cuda -arch=sm_80"
+TARGET, NEWER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
+# What nvcc compiles for whom, by the target.
+CODE = {TARGET: "arch=compute_80,code=[sm_80,sm_90]", NEWER: "arch=compute_90a,code=sm_90a"}
 PER_FILE = 64
 # Dimensions of inputs that models leave open.
 DIMENSIONS = {
@@ -38,10 +40,10 @@ def models(folder, byte_code=False):
             yield from ((name, os.path.join(here, f)) for f in sorted(files) if f.endswith(".onnx"))
 
 
-def texts_of(berth, name, path, work):
-    program, folder = os.path.join(work, "p.berth"), os.path.join(work, name.replace(os.sep, "_"))
+def texts_of(berth, name, path, target, work):
+    program, folder = os.path.join(work, "p.berth"), os.path.join(work, name.replace(os.sep, "_") + target[-3:])
     dims = [word for dim in DIMENSIONS.get(name.split(os.sep)[0], []) for word in ("--dim", dim)]
-    for command in ([berth, "build", path, "--target", TARGET, "-o", program] + dims, [berth, "inspect", program, f"--extract={folder}"]):
+    for command in ([berth, "build", path, "--target", target, "-o", program] + dims, [berth, "inspect", program, f"--extract={folder}"]):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{name}: {' '.join(command)}: {done.stderr.strip()[-300:]}")
@@ -76,9 +78,10 @@ def run_byte_code(options):
     return count, texts, problems
 
 
-def kernels_of(text, name, helpers, kernels):
-    """Adds what the text has; the number of its kernels."""
+def kernels_of(text, name, target, groups):
+    """Adds what the text has to a group (helper functions, kernels) of the target; the number of its kernels."""
     parts = re.split(r'^(extern "C" __global__.*?^}\n)', text, flags=re.M | re.S)
+    helpers, kernels = groups.setdefault((target, "" if target == TARGET else parts[0]), ({}, {}))
     helpers[parts[0]] = None
     for guarded in re.findall(r"^#ifndef .*?^#endif\n", "".join(parts[2::2]), flags=re.M | re.S):
         helpers[guarded] = None
@@ -96,18 +99,18 @@ def quick_options(nvcc):
     return ["--Ofast-compile=max"] if "--Ofast-compile" in offered else []
 
 
-def compiles(nvcc, extra, text, work):
+def compiles(nvcc, target, extra, text, work):
     source = os.path.join(work, "kernels.cu")
     with open(source, "w") as file:
         file.write(text)
-    said = subprocess.run([nvcc, "-std=c++17", "-w", "-fatbin", "-gencode", "arch=compute_80,code=[sm_80,sm_90]", *extra, "-o",
+    said = subprocess.run([nvcc, "-std=c++17", "-w", "-fatbin", "-gencode", CODE[target], *extra, "-o",
                            os.path.join(work, "kernels.fatbin"), source], capture_output=True, text=True)
     if said.returncode:
         print(f"FAILED nvcc: {(said.stderr or said.stdout)[:1000]}")
     return said.returncode == 0
 
 
-def compile_all(nvcc, extra, helpers, kernels, folder, work):
+def compile_all(nvcc, target, extra, helpers, kernels, folder, work):
     os.makedirs(folder, exist_ok=True)
     cache = os.path.join(folder, "kernels.txt")
     known = set()
@@ -116,13 +119,13 @@ def compile_all(nvcc, extra, helpers, kernels, folder, work):
             known.update(file.read().split())
     common = "".join(helpers)
     version = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
-    hashes = {body: hashlib.sha256((version + "".join(extra) + common + body).encode()).hexdigest() for body in kernels}
+    hashes = {body: hashlib.sha256((("" if target == TARGET else target) + version + "".join(extra) + common + body).encode()).hexdigest() for body in kernels}
     new = [body for body in kernels if hashes[body] not in known]
-    print(f"{len(new)} of them to compile")
+    print(f"{len(new)} of {len(kernels)} to compile for {CODE[target]}")
     fine = True
     for first in range(0, len(new), PER_FILE):
         some = new[first:first + PER_FILE]
-        if not compiles(nvcc, extra, common + "".join(body.replace("KERNEL(", f"{kernels[body]}(", 1) for body in some), work):
+        if not compiles(nvcc, target, extra, common + "".join(body.replace("KERNEL(", f"{kernels[body]}(", 1) for body in some), work):
             fine = False
             continue
         with open(cache, "a") as file:
@@ -143,28 +146,35 @@ def main():
     if not found:
         print("BERTH-SKIPPED 1: the models of ../shared/models are not there")
         return 0
-    helpers, kernels, count, failed = {}, {}, 0, False
+    groups, count, failed = {(TARGET, ""): ({}, {})}, 0, False
     with tempfile.TemporaryDirectory() as work:
         for name, path in found:
             try:
-                for text in texts_of(options.berth, name, path, work):
-                    count += kernels_of(text, name, helpers, kernels)
+                for target in (TARGET, NEWER):
+                    for text in texts_of(options.berth, name, path, target, work):
+                        count += kernels_of(text, name, target, groups)
             except RuntimeError as problem:
                 print(f"FAILED {problem}")
                 failed = True
         if options.emulation:
             ran, texts, problems = run_byte_code(options)
-            count += sum(kernels_of(text, "byte_code", helpers, kernels) for text in texts)
+            count += sum(kernels_of(text, "byte_code", TARGET, groups) for text in texts)
             print(f"{ran} models in byte code, {len(texts)} texts of them")
             for problem in problems:
                 print(f"FAILED {problem}")
                 failed = True
-        print(f"{len(found)} models, {count} kernels, {len(kernels)} different ones")
+        both = groups[TARGET, ""][1]
+        for (target, _), (_, kernels) in groups.items():
+            for body in [body for body in kernels if target == NEWER and body in both]:
+                del kernels[body]
+        bodies = {body for _, kernels in groups.values() for body in kernels}
+        print(f"{len(found)} models, {count} kernels, {len(bodies)} different ones, {sum('wgmma' in body for body in bodies)} with wgmma")
         if not os.access(options.nvcc, os.X_OK):
             print("BERTH-SKIPPED 1: nvcc is not there")
             return 1 if failed else 0
         extra = [] if options.optimise else quick_options(options.nvcc)
-        failed |= not compile_all(options.nvcc, extra, helpers, kernels, options.cache, work)
+        for (target, _), (helpers, kernels) in groups.items():
+            failed |= not compile_all(options.nvcc, target, extra, helpers, kernels, options.cache, work)
     return 1 if failed else 0
 
 
