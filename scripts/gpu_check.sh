@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks Berth on a machine with an NVIDIA GPU and leaves a report. Installs nothing: takes the build at BUILD_FOLDER (made by
-# scripts/build.sh), or makes one where there is none.
+# Checks Berth on a machine with an NVIDIA GPU and leaves a report, and beside it (REPORT.costs) how long operations took by cuBLAS
+# and cuDNN where these are here. Installs nothing: takes the build at BUILD_FOLDER (made by scripts/build.sh), or makes one where there is none.
 # Usage: gpu_check.sh [--quick] [--models FOLDER] [--nodes FOLDER] [--goals FOLDER] [BUILD_FOLDER] [REPORT]     (default: build/release gpu_report.txt)
 #        gpu_check.sh --pack OUT.tar.gz [BUILD_FOLDER]
 # --quick: a first look: no operators, one device, and of the node models every hundredth.
@@ -31,6 +31,7 @@ done
 build=${1:-build/release}
 report=${2:-gpu_report.txt}
 failed=0
+rm -f "$report.costs"
 : >"$report" || exit 1
 source scripts/gpu_report.sh
 
@@ -66,20 +67,20 @@ berth=$build/berth
 say "Berth on a GPU, $(date -u +%Y-%m-%dT%H:%MZ), $(git rev-parse --short HEAD 2>/dev/null || echo 'no git')"
 [ -d "$build/lib" ] && export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$PWD/$build/lib
 
-# The machine's own NVRTC is the one that its driver fits; the one of the pack is for a machine without.
-nvrtc_here() {
+# library_here NAME: where the system's loader finds it.
+library_here() {
   local folders folder
   IFS=: read -ra folders <<<"${LD_LIBRARY_PATH:-}"
-  for folder in "${folders[@]}"; do find -L "$folder" -maxdepth 1 -name 'libnvrtc.so*' 2>/dev/null; done
-  PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | sed -n 's/.*=> \(.*\/libnvrtc\.so.*\)/\1/p'
+  { for folder in "${folders[@]}"; do find -L "$folder" -maxdepth 1 -name "$1.so*" 2>/dev/null; done
+    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | sed -n "s/.*=> \(.*\/$1\.so.*\)/\1/p"; } | sed -n 1p
 }
-nvrtc=$(nvrtc_here | sed -n 1p)
+# The machine's own NVRTC is the one that its driver fits; the one of the pack is for a machine without.
+nvrtc=$(library_here libnvrtc)
 if [ -z "$nvrtc" ] && [ -d "$build/nvrtc" ]; then
   export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$PWD/$build/nvrtc
-  nvrtc=$(nvrtc_here | sed -n 1p)
+  nvrtc=$(library_here libnvrtc)
 fi
 say "NVRTC: ${nvrtc:-not here, and kernels are compiled by it: install the CUDA toolkit, or pip install nvidia-cuda-nvrtc and set LD_LIBRARY_PATH}"
-
 [ ! -s missing.txt ] || say "$(sed 's/^/not in the pack: /' missing.txt)"
 nvidia-smi >>"$report" 2>&1
 "$berth" devices >>"$report" 2>&1
@@ -120,6 +121,12 @@ if [ -n "$compiler" ]; then
 else
   skip "splits with the CPU, but for those that come built" "no C compiler"
 fi
+# Their calls are compiled here.
+libraries=()
+[ -z "$compiler" ] || [ -z "$(library_here libcublasLt)" ] || libraries+=(cublas)
+[ -z "$compiler" ] || [ -z "$(library_here libcudnn)" ] || libraries+=(cudnn)
+libraries=$(IFS=, && echo "${libraries[*]}")
+[ -n "$libraries" ] || skip "models with NVIDIA's libraries" "neither libcublasLt nor libcudnn is here, or no C compiler"
 for program in splits/*.berth; do
   [ -f "$program" ] && check "split $(basename "$program" .berth)" "$berth" run "$program"
 done
@@ -134,11 +141,19 @@ time_model() {
   # `berth run` takes tensors from files, and the model says whether it needs others.
   if [ $status -ne 0 ] && [[ $("$berth" run "$2" --target cuda 2>&1) == *"is a sequence or an optional value"* ]]; then
     skip "time $name" "an input is a sequence or an optional value, which \`berth run\` does not take from a file"
-    return
+    return 1
   fi
   verdict $status "$start" "time $name" || return
   say "        $name: $(grep '^latency' "$output")"
   check "profile of $name" "${run[@]}" "${inputs[@]/#/--input=}" --profile
+}
+
+# time_with_libraries NAME MODEL INPUTS...: what of the model NVIDIA's libraries compute faster is measured, and they compute that.
+time_with_libraries() {
+  local name=$1 target="cuda -libs=$libraries" costs=$report.costs inputs=("${@:3}")
+  check "measure $libraries for $name" "$berth" calibrate "$2" --target "$target" --duration 500ms --output "$costs" || return
+  check "time $name with $libraries" "$berth" run "$2" --target "$target" --costs "$costs" --warmup 3 --repeat 20 "${inputs[@]/#/--input=}" &&
+    say "        $name with $libraries: $(grep '^latency' "$output")"
 }
 
 # check_model NAME MODEL DATA...
@@ -158,7 +173,7 @@ check_model() {
   [ -n "$compiler" ] && [ ${#pins[@]} -gt 0 ] &&
     check "verify $name, convolutions and products on the GPU" "${verify[@]}" --target cuda,cpu "${pins[@]}"
   readarray -t inputs < <(find -L "${data[0]}" -name 'input_*.pb' | sort -V)
-  time_model "$name" "$model" "${inputs[@]}"
+  time_model "$name" "$model" "${inputs[@]}" && [ -n "$libraries" ] && time_with_libraries "$name" "$model" "${inputs[@]}"
 }
 
 # Every model with data sets beside it, as ONNX's models come, however deep.

@@ -50,6 +50,8 @@ for name in a_family/one a_family/two digits; do
   expect "ok      time $name \([0-9]+ s\)"
   expect "        $name: latency: median [0-9.]+ ms, .* over 20 runs"
   expect "ok      profile of $name \([0-9]+ s\)"
+  expect "ok      measure cublas,cudnn for $name \([0-9]+ s\)"
+  expect "        $name with cublas,cudnn: latency: median [0-9.]+ ms, .* over 20 runs"
 done
 expect 'ok      verify digits, convolutions and products on the GPU \([0-9]+ s\)'
 expect 'FAILED  verify z_broken: exit status 1 .*'
@@ -58,7 +60,7 @@ expect 'skipped operators: --quick'
 expect "skipped node models: none in $work/nodes .*"
 expect 'goal    copy: .*'
 [ "$(grep -c '^FAILED' "$work/out")" -eq 2 ] || fail "others fail: $(cat "$work/out")"
-[ "$(grep -c 'latency' "$work/out")" -eq 3 ] || fail "latencies of others: $(cat "$work/out")"
+[ "$(grep -c 'latency' "$work/out")" -eq 6 ] || fail "latencies of others: $(cat "$work/out")"
 
 expect 'skipped conformance, two devices: --quick'
 
