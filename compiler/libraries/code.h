@@ -47,10 +47,9 @@ typedef struct berth_library_loading {
 } berth_library_loading;
 // Functions `const char *load(void)` and `const char *said(int status)`, which give NULL or a text for people.
 void berth_library__add_loading(const berth_library_loading *loading, berth_strbuf *out);
-// "const ELEMENT *a, ..." of a call's parameters: the operands, which are `names`, y and the workspace.
-void berth_library__add_parameters(const berth_library_use *use, const char *element,
-                                   const char *const *names, berth_strbuf *out);
-// What such code is, as long as `source` stays.
-berth_library_code berth_library__stream_code(const char *source);
+// Adds the function that the program calls, which passes its operands (of C type `element`; a bias and a sum where the use has
+// them) on to `run` in what `out` has: const char *run(stream, a, b, bias, sum, y, workspace). The source is out's text.
+berth_library_code berth_library__stream_code(const berth_library_use *use, const char *element,
+                                              berth_strbuf *out);
 
 #endif  // BERTH_COMPILER_LIBRARIES_CODE_H_

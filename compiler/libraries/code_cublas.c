@@ -163,21 +163,10 @@ static void add_sizes(const berth_library_use *use, berth_strbuf *out) {
 }
 
 berth_library_code berth_library__cublas(const berth_library_use *use, berth_arena *arena) {
-    const char *names[4] = {"a", "b"};
-    uint32_t count = 2;
-    if (use->bias) names[count++] = "bias";
-    if (use->sum) names[count++] = "sum";
     berth_strbuf out = berth_strbuf_make(arena);
     berth_library__add_loading(&loading, &out);
     add_types(use, &out);
     add_sizes(use, &out);
     for (size_t i = 0; i < sizeof(body) / sizeof(body[0]); ++i) berth_strbuf_add(&out, body[i]);
-    for (int i = 0; i < 2; ++i) {
-        berth_strbuf_add(&out, "const char *" BERTH_LIBRARY_SYMBOL "(");
-        berth_library__add_parameters(use, "element", names, &out);
-        berth_strbuf_add(&out, i ? ") {\n" : ");\n");
-    }
-    berth_strbuf_addf(&out, "    return run(stream, a, b, %s, %s, y, workspace);\n}\n",
-                      use->bias ? "bias" : "0", use->sum ? "sum" : "0");
-    return berth_library__stream_code(berth_strbuf_text(&out));
+    return berth_library__stream_code(use, "element", &out);
 }

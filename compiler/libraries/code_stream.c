@@ -48,19 +48,24 @@ void berth_library__add_loading(const berth_library_loading *l, berth_strbuf *ou
     berth_strbuf_addf(out, "    }\n    return \"%s failed\";\n}\n", l->name);
 }
 
-void berth_library__add_parameters(const berth_library_use *use, const char *element,
-                                   const char *const *names, berth_strbuf *out) {
-    berth_strbuf_add(out, "void *stream");
-    for (uint32_t i = 0; i < use->operand_count; ++i)
-        berth_strbuf_addf(out, ", const %s *%s", element, names[i]);
-    berth_strbuf_addf(out, ", %s *y, uint8_t *workspace", element);
-}
-
 // Both are found there before and since glibc 2.34, which has them itself.
 static const char *const loader[] = {"libdl.so.2", "dlopen", "libdl.so.2", "dlsym"};
 
-berth_library_code berth_library__stream_code(const char *source) {
-    return (berth_library_code){.source = source,
+berth_library_code berth_library__stream_code(const berth_library_use *use, const char *element,
+                                              berth_strbuf *out) {
+    const char *names[4] = {"a", "b"};
+    uint32_t count = 2;
+    if (use->bias) names[count++] = "bias";
+    if (use->sum) names[count++] = "sum";
+    for (int i = 0; i < 2; ++i) {
+        berth_strbuf_add(out, "const char *" BERTH_LIBRARY_SYMBOL "(void *stream");
+        for (uint32_t k = 0; k < count; ++k)
+            berth_strbuf_addf(out, ", const %s *%s", element, names[k]);
+        berth_strbuf_addf(out, ", %s *y, uint8_t *workspace)%s", element, i ? " {\n" : ";\n");
+    }
+    berth_strbuf_addf(out, "    return run(stream, a, b, %s, %s, y, workspace);\n}\n",
+                      use->bias ? "bias" : "0", use->sum ? "sum" : "0");
+    return (berth_library_code){.source = berth_strbuf_text(out),
                                 .imports = loader,
                                 .import_count = sizeof(loader) / sizeof(loader[0]),
                                 .language = "cuda-host"};
