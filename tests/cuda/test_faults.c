@@ -8,6 +8,7 @@
 
 #include "devices/device.h"
 #include "devices/registry.h"
+#include "tests/cuda/emulated.h"
 #include "tests/leaks.h"
 
 static const char source[] =
@@ -105,16 +106,6 @@ static const char *outcome(const char *entry) {
     return outcome_of(source, entry);
 }
 
-static bool is_emulated(void) {
-    objects o = {.driver = NULL};
-    berth_device_info info = {.name = ""};
-    berth_status status = berth_driver_open("cuda", berth_allocator_system(), &o.driver);
-    if (!status) status = berth_driver_device_info(o.driver, 0, &info);
-    berth_status_free(status);
-    berth_driver_close(o.driver);
-    return strstr(info.name, "emulated") != NULL;
-}
-
 Test(cuda_faults, every_function_fails_once, .timeout = 120) {
     static const char *const functions[] = {"cuInit",
                                             "cuDeviceGetCount",
@@ -134,7 +125,7 @@ Test(cuda_faults, every_function_fails_once, .timeout = 120) {
                                             "cuModuleGetFunction",
                                             "cuFuncGetAttribute",
                                             "cuLaunchKernel"};
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     cr_expect_str_empty(outcome("twice"));
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
         char fault[128];
@@ -158,7 +149,7 @@ Test(cuda_faults, a_device_that_is_lost, .timeout = 120) {
     static const char *const functions[] = {
         "cuMemAlloc_v2", "cuModuleLoadDataEx", "cuMemsetD32Async", "cuLaunchKernel",
         "cuEventRecord", "cuEventQuery",       "cuMemHostAlloc",   "cuMemcpyDtoHAsync_v2"};
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
         char fault[128];
         snprintf(fault, sizeof(fault), "*%s:0:999", functions[i]);
@@ -176,7 +167,7 @@ Test(cuda_faults, a_device_that_is_lost, .timeout = 120) {
 Test(cuda_faults, a_kernel_that_does_not_compile, .timeout = 60) {
     static const char wrong[] =
         "extern \"C\" __global__ void twice(int *data) { data[0] = undeclared_thing; }\n";
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     const char *message = outcome_of(wrong, "twice");
     cr_expect(strstr(message, "CUDA kernels do not build for emulated GPU 0"), "%s", message);
     cr_expect(strstr(message, "undeclared_thing"), "the compiler's words: %s", message);
@@ -194,7 +185,7 @@ Test(cuda_faults, every_function_of_nvrtc, .timeout = 120) {
         berth_code code;
     } results[] = {{1, "NVRTC_ERROR_OUT_OF_MEMORY (1)", BERTH_OUT_OF_MEMORY},
                    {7, "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE (7)", BERTH_UNAVAILABLE}};
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i)
         for (int r = 0; r < 2; ++r) {
             char fault[128];
@@ -217,7 +208,7 @@ Test(cuda_faults, without_nvrtc, .timeout = 60) {
         "env -i PATH=\"$PATH\" BERTH_WITHOUT_NVRTC=1 LD_LIBRARY_PATH=$F $P --filter "
         "cuda_faults/without_nvrtc > $F/log "
         "2>&1 || { cat $F/log >&2; exit 1; }; rm -r $F";
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     if (getenv("BERTH_WITHOUT_NVRTC")) {
         const char *message = outcome("twice");
         cr_expect_eq(outcome_code, BERTH_UNAVAILABLE, "%s", message);
@@ -240,13 +231,13 @@ Test(cuda_faults, without_nvrtc, .timeout = 60) {
 }
 
 Test(cuda_faults, threads_that_part_at_a_barrier, .timeout = 60) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     const char *message = outcome("part");
     cr_expect(strstr(message, "CUDA_ERROR_LAUNCH_FAILED"), "%s", message);
 }
 
 Test(cuda_faults, shared_memory_that_a_launch_gives, .timeout = 60) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     cr_expect_str_empty(outcome_of(wide_source, "all"));
     const char *message = outcome_of(wide_source, "more");
     cr_expect(strstr(message,
@@ -262,7 +253,7 @@ Test(cuda_faults, shared_memory_that_a_launch_gives, .timeout = 60) {
 }
 
 Test(cuda_faults, a_stream_that_hangs, .timeout = 60) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     leave_leaks();  // what the device has stays
     setenv("BERTH_EMULATION_HANG", "1", 1);
     attributes = "timeout_ms=300";
@@ -278,7 +269,7 @@ Test(cuda_faults, a_stream_that_hangs, .timeout = 60) {
 Test(cuda_faults, attributes) {
     berth_driver *driver = NULL;
     berth_device *device = NULL;
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     cr_assert_null(berth_driver_open("cuda", berth_allocator_system(), &driver));
     berth_device_options options = {.attributes = "speed=11"};
     berth_status status = berth_device_open(driver, 0, &options, &device);

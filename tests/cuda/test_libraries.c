@@ -12,24 +12,15 @@
 #include "executor/session.h"
 #include "ir/text.h"
 #include "tests/check.h"
+#include "tests/cuda/emulated.h"
 #include "tests/kernel_cache.h"
 #include "tests/toolkit/library_problems.h"
 #include "toolkit/model.h"
 
-static bool is_emulated(void) {
-    berth_driver *driver = NULL;
-    berth_device_info info = {.name = ""};
-    berth_status status = berth_driver_open("cuda", berth_allocator_system(), &driver);
-    if (!status) status = berth_driver_device_info(driver, 0, &info);
-    berth_status_free(status);
-    berth_driver_close(driver);
-    return strstr(info.name, "emulated") != NULL;
-}
-
 #define CUBLAS(arch) "cuda -arch=" arch " -libs=cublas -libs_policy=always"
 
 Test(cuda_operators, products_of_cublas, .timeout = 300) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     library_family_try(
         &(library_family){"cublas", CUBLAS("sm_80"), false, BERTH_DTYPE_F32, 2e-6, 16, 1, false});
     library_family_try(
@@ -40,13 +31,13 @@ Test(cuda_operators, products_of_cublas, .timeout = 300) {
 
 // Of f32 with tf32: the emulation refuses what is not asked for so, and computes in f32.
 Test(cuda_operators, products_of_cublas_in_tf32, .timeout = 300) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     library_family_try(&(library_family){"cublas", CUBLAS("sm_80") " -features=tf32", false,
                                          BERTH_DTYPE_F32, 2e-6, 4, 1, false});
 }
 
 Test(cuda_operators, convolutions_of_cudnn, .timeout = 300) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     library_family_try(&(library_family){"cudnn",
                                          "cuda -arch=sm_80 -libs=cublas,cudnn -libs_policy=always",
                                          true, BERTH_DTYPE_F32, 2e-6, 16, 2, true});
@@ -107,7 +98,7 @@ static const char *outcome(const work *w, const char *variable, const char *valu
 
 // Captured once, when the session opens, and computed by each run.
 Test(cuda_operators, cublas_is_in_graphs, .timeout = 120) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     kernel_cache kernels;
     kernel_cache_open(&kernels);
     work w = build(CUBLAS("sm_80"), kernels.folder);
@@ -137,7 +128,7 @@ Test(cuda_faults, of_cublas, .timeout = 120) {
          "cublasLtMatmulAlgoGetHeuristic:0:15",
          {"CUBLAS_STATUS_NOT_SUPPORTED"}},
         {"BERTH_EMULATION_NO_ALGORITHM", "1", {"has no algorithm for this product"}}};
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     kernel_cache kernels;
     kernel_cache_open(&kernels);
     work w = build(CUBLAS("sm_80"), kernels.folder);
@@ -156,7 +147,7 @@ Test(cuda_faults, of_cublas, .timeout = 120) {
 
 // Clocks, widths and the cache are those of the emulation: 1 GHz; 2 GHz x 2 x 256 bits; 1 MiB. A figure that is given counts.
 Test(cuda_operators, figures_of_the_driver) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     berth_arena *arena = NULL;
     berth_machine_facts facts;
     berth_multi_target *target = NULL;
@@ -201,7 +192,7 @@ static bool shell(const char *script) {
 
 // Nothing takes its place: where its files do not load, the program does not open.
 Test(cuda_faults, without_cublas, .timeout = 120) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     make_folder();
     put("m.txt", model);
     cr_expect(shell(
@@ -219,7 +210,7 @@ Test(cuda_faults, without_cublas, .timeout = 120) {
 // Both sides are measured on the device. Then the figures are edited: a library that takes a nanosecond is taken, one that takes an
 // hour is not; and none takes a product of an attention that is one kernel of ours.
 Test(cuda_operators, the_faster_one_computes, .timeout = 300) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     make_folder();
     put("a.txt", "module \"m\"\n"
                  "graph @main(%q: f32[2,32,16], %k: f32[2,16,32], %v: f32[2,32,16]) {\n"

@@ -9,18 +9,9 @@
 #include "devices/device.h"
 #include "devices/registry.h"
 #include "tests/check.h"
+#include "tests/cuda/emulated.h"
 #include "tests/leaks.h"
 #include "tests/toolkit/loader_faults.h"
-
-static bool is_emulated(void) {
-    berth_driver *driver = NULL;
-    berth_device_info info = {.name = ""};
-    berth_status status = berth_driver_open("cuda", berth_allocator_system(), &driver);
-    if (!status) status = berth_driver_device_info(driver, 0, &info);
-    berth_status_free(status);
-    berth_driver_close(driver);
-    return strstr(info.name, "emulated") != NULL;
-}
 
 static const char *outcome(const faulty_work *w, const char *fault, const char *attributes,
                            berth_code *out_code) {
@@ -43,7 +34,7 @@ Test(cuda_faults, steps_of_a_session, .timeout = 120) {
                      {"cuGraphLaunch", true},
                      {"cuEventRecord", true},
                      {"cuEventQuery", true}};
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     faulty_work w = faulty_build("cuda -host=cpu");
     berth_code code = BERTH_INTERNAL;
     cr_expect_str_empty(outcome(&w, "none", NULL, &code));
@@ -67,7 +58,7 @@ Test(cuda_faults, steps_of_a_session, .timeout = 120) {
 
 // The device is given up: the emulation ends the process where it would be waited for once more.
 Test(cuda_faults, a_session_that_hangs, .timeout = 60) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     leave_leaks();  // what the device has stays
     faulty_work w = faulty_build("cuda -host=cpu");
     berth_code code = BERTH_INTERNAL;
@@ -187,7 +178,7 @@ Test(cuda_faults, functions_of_peers, .timeout = 120) {
     } faults[] = {{"cuDeviceCanAccessPeer", "look for peers"},
                   {"cuCtxEnablePeerAccess", "open a peer"},
                   {"cuMemcpyPeerAsync", "there: cuda device 0"}};
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     cr_expect_str_empty(outcome_of_pair("none"));
     for (int i = 0; i < 6; ++i) {
         char fault[96];
@@ -209,7 +200,7 @@ Test(cuda_faults, functions_of_peers, .timeout = 120) {
 
 // The second device goes while copies between the two are under way. The first one works on.
 Test(cuda_faults, a_peer_that_is_lost, .timeout = 120) {
-    if (!is_emulated()) cr_skip("the device is not the emulated one");
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     pair p = {.driver = NULL};
     assert_ok(open_pair(&p));
     assert_ok(there_and_back(&p));
