@@ -26,6 +26,7 @@ typedef struct builder {
     uint32_t specialisation_count;
     const berth_tensor *const *shapes;  // or these
     uint32_t shape_count;
+    bool counted;  // extents that data decides are counted, and every count is compiled for
     BERTH_VEC(const berth_tensor *) sets;  // inputs of the model for each set of numbers
     berth_vm_variant *variants;
     // Constants of all, each once:
@@ -596,10 +597,28 @@ berth_status berth_vm_refuse_budgets(const berth_multi_target *target) {
     return BERTH_OK;
 }
 
-static berth_status build_in_work(builder *b) {
+// What runs can reach. Counts of data make more shapes of a piece than the sets are.
+static berth_status walk_sets(builder *b) {
+    const berth_vm_program *code = b->code.program;
     for (uint32_t i = 0; i < b->sets.count; ++i)
         BERTH_TRY(berth_vm_walk(b->module, &b->code, b->sets.data[i], b->compile.log, &b->reached));
     berth_vm_reached_simplify(&b->reached, &b->code);
+    b->many |= b->reached.count_total > 0;
+    for (uint32_t p = 0; p < code->segment_count + code->host_operation_count; ++p) {
+        uint32_t shapes = 0;
+        for (uint32_t i = 0; i < b->reached.list.count; ++i)
+            shapes += b->reached.list.data[i].piece == p && !b->reached.list.data[i].results;
+        if (shapes > MOST_SETS)
+            return berth_status_make(BERTH_UNSUPPORTED,
+                                     "%s (%s): bounds and what data decides make %u shapes of it, "
+                                     "more than the %d that a program file has code for",
+                                     berth_vm_piece_at(code, p)->name,
+                                     berth_vm_piece_at(code, p)->op, shapes, (int)MOST_SETS);
+    }
+    return BERTH_OK;
+}
+
+static berth_status build_in_work(builder *b) {
     BERTH_TRY(compile_all(b));
     BERTH_TRY(berth_arena_try(b->arena, find_families, b));
     return berth_arena_try(b->arena, assemble, b);
@@ -625,8 +644,11 @@ static berth_status build(builder *b, berth_status (*read_sets)(void *builder)) 
     b->compile.known_inputs = NULL;
     b->compile.known_input_count = 0;
     // Notes about operations on the host are of runs that compile; here they are compiled, or refused.
-    BERTH_TRY(berth_vm_emit(b->module, (berth_log){.write = NULL}, false, &b->code));
+    const berth_log silent = {.write = NULL};
+    BERTH_TRY(b->counted ? berth_vm_emit_counted(b->module, &b->code)
+                         : berth_vm_emit(b->module, silent, false, &b->code));
     BERTH_TRY(berth_arena_try(b->arena, read_sets, b));
+    BERTH_TRY(walk_sets(b));
     BERTH_TRY(berth_arena_try(b->arena, open_kernels, b));
     if (b->many) BERTH_TRY(berth_arena_try(b->arena, open_stores, b));
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &b->work));
@@ -642,6 +664,7 @@ berth_status berth_vm_build(berth_arena *arena, berth_module *module,
     builder b = make_builder(arena, module, options, out_program);
     b.specialisations = specialisations;
     b.specialisation_count = specialisation_count;
+    b.counted = true;
     return build(&b, check_and_read_sets);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compiler/passes/fold.h"
+#include "compiler/vm/counted.h"
 #include "compiler/vm/emitter.h"
 #include "compiler/vm/states.h"
 #include "ir/dim.h"
@@ -95,6 +96,7 @@ static bool belongs_on_host(const vm_emitter *e, const berth_op *op) {
     if (berth_op_has(op->kind, BERTH_TRAIT_INTERPRETED) || has_strings(e, op)) return true;
     if (berth_op_has(op->kind, BERTH_TRAIT_DATA_DEPENDENT)) return true;
     if (!parameters_are_known(e, op) && !e->builder->compile_parameters) return true;
+    if (berth_attrs_find(e->module, &op->attrs, BERTH_ATTR_COUNTED)) return false;
     return is_small_arithmetic(e, op) && !vm_reads_open(e, op);
 }
 
@@ -317,6 +319,7 @@ typedef struct emit_job {
     berth_module *module;
     berth_log log;
     bool compile_parameters;
+    bool counts_extents;
     berth_vm_code *code;
 } emit_job;
 
@@ -356,6 +359,7 @@ static berth_status run_emit(void *user) {
         return berth_status_make(BERTH_NOT_FOUND, "the module has no graph function @main");
     const char **names = result_names(module, main);
     BERTH_TRY(berth_pass_fold(module, main, &(berth_fold_options){.log = job->log}));
+    if (job->counts_extents) BERTH_TRY(vm_count_extents(module, main));
     BERTH_TRY(vm_declare_states(module, main, names));
     vm_builder b = {
         .module = module, .arena = module->arena, .compile_parameters = job->compile_parameters};
@@ -395,6 +399,12 @@ berth_status berth_vm_emit(berth_module *module, berth_log log, bool compile_par
                            berth_vm_code *out_code) {
     emit_job job = {
         .module = module, .log = log, .compile_parameters = compile_parameters, .code = out_code};
+    *out_code = (berth_vm_code){.program = NULL};
+    return berth_arena_try(module->arena, run_emit, &job);
+}
+
+berth_status berth_vm_emit_counted(berth_module *module, berth_vm_code *out_code) {
+    emit_job job = {.module = module, .counts_extents = true, .code = out_code};
     *out_code = (berth_vm_code){.program = NULL};
     return berth_arena_try(module->arena, run_emit, &job);
 }

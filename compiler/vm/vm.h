@@ -52,6 +52,10 @@ bool berth_vm_is_needed(const berth_module *module, berth_func_id main);
 BERTH_MUST_USE berth_status berth_vm_emit(berth_module *module, berth_log log,
                                           bool compile_parameters, berth_vm_code *out_code);
 
+// The same for program files, which have no interpreter of operations: what data decides the extent of becomes operations of
+// known shapes and a count first (compiler/vm/counted.h), where that can be. No notes.
+BERTH_MUST_USE berth_status berth_vm_emit_counted(berth_module *module, berth_vm_code *out_code);
+
 // A segment as a module of its own in `arena`, for inputs of these shapes (of known inputs, these
 // values): @main with a parameter per input that is not known, in order, named "input0", ..., and
 // results "output0", .... Constants borrow from `module`. Inside berth_arena_try of the arena.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "compiler/vm/counted.h"
 #include "compiler/vm/walker.h"
 
 enum { most_rounds = 512, most_merges = 64, most_depth = 16 };
@@ -274,6 +275,48 @@ static void do_return(walk *k, const walk_way *way, const uint32_t *at) {
     k->returned = true;
 }
 
+// ---- counts of data -----------------------------------------------------------------------------
+
+// The instruction is a slice by a count (compiler/vm/counted.h), of a vector of known length.
+static bool takes_count(const walk *k, const walk_way *way, const uint32_t *at,
+                        const walk_value **out_all, uint32_t *out_register) {
+    const berth_vm_host_operation *held = &k->w->code->host_operations[at[0]];
+    const berth_op *op = &berth_graph_get(k->w->module, held->function)->ops.data[held->op];
+    const uint32_t *inputs = at + 3 + at[1];
+    if (berth_attrs_int(k->w->module, &op->attrs, BERTH_ATTR_COUNTED, 0) != BERTH_COUNTED_TAKE)
+        return false;
+    *out_all = reg(way, inputs[0]);
+    *out_register = inputs[2];
+    return walk_is_static(*out_all) && (*out_all)->tensor.rank == 1;
+}
+
+// A way for each count that there can be, the largest first. `*out_parted`: they begin with this instruction again.
+static berth_status follow_counts(walk *k, const walk_way *way, uint32_t word, bool *out_parted) {
+    const uint32_t *at = k->function->code + word + 1;
+    const walk_value *all = NULL;
+    uint32_t end = BERTH_VM_NONE;
+    int64_t count = 0;
+    *out_parted = takes_count(k, way, at, &all, &end) && !walk_number(reg(way, end), &count);
+    if (!*out_parted) return BERTH_OK;
+    const int64_t most = all->tensor.dims[0];
+    if (most + 1 > (int64_t)BERTH_VM_MOST_COUNTS - k->w->reached->count_total) {
+        const berth_vm_piece *piece = &k->w->code->program->host_operations[at[0]];
+        return berth_status_make(BERTH_UNSUPPORTED,
+                                 "%s: data decides how many of %lld elements there are, and with "
+                                 "what else data decides these are more than %u combinations to "
+                                 "have code for in a program file",
+                                 piece->name, (long long)most, BERTH_VM_MOST_COUNTS);
+    }
+    k->w->reached->count_total += (uint32_t)most + 1;
+    for (; count <= most; ++count) {
+        const berth_tensor known = {
+            .dtype = BERTH_DTYPE_I64, .rank = 1, .dims = {1}, .data = &count};
+        part(k, way, word);
+        k->ways.data[k->ways.count - 1].registers[end] = walk_tensor(k->w->arena, &known, true);
+    }
+    return BERTH_OK;
+}
+
 static berth_status step(walk *k, walk_way *way, uint32_t word, bool *out_ends) {
     const uint32_t *at = k->function->code + word + 1;
     berth_vm_opcode opcode = berth_vm_opcode_of(at[-1]);
@@ -291,8 +334,10 @@ static berth_status step(walk *k, walk_way *way, uint32_t word, bool *out_ends) 
     case BERTH_VM_DROP:
         for (uint32_t i = 0; i < at[0]; ++i) way->registers[at[1 + i]] = NULL;
         return BERTH_OK;
-    case BERTH_VM_RUN:
     case BERTH_VM_HOST:
+        BERTH_TRY(follow_counts(k, way, word, out_ends));
+        return *out_ends ? BERTH_OK : do_lists(k, way, opcode, at, out_ends);
+    case BERTH_VM_RUN:
     case BERTH_VM_CALL: return do_lists(k, way, opcode, at, out_ends);
     case BERTH_VM_RETURN: do_return(k, way, at); return BERTH_OK;
     case BERTH_VM_FAIL: return BERTH_OK;
@@ -402,11 +447,11 @@ static berth_status walk_in_arena(void *user) {
 // With so many rounds of loops one by one; without a trace where that is not enough.
 static berth_status walk_rounds(walk_job job, uint32_t rounds) {
     berth_vm_reached *reached = job.w.reached;
-    uint32_t before = reached->list.count;
+    const uint32_t before = reached->list.count, counts = reached->count_total;
     job.w.rounds = rounds;
     BERTH_TRY(berth_arena_create(berth_allocator_system(), &job.w.arena));
     berth_status status = berth_arena_try(reached->arena, walk_in_arena, &job);
-    if (status) reached->list.count = before;
+    if (status) reached->list.count = before, reached->count_total = counts;
     berth_status_free(job.w.stopped);
     berth_arena_destroy(job.w.arena);
     return status;

@@ -22,14 +22,20 @@ typedef struct berth_vm_reach {
 typedef struct berth_vm_reached {
     berth_arena *arena;
     BERTH_VEC(berth_vm_reach) list;
+    uint32_t count_total;  // of counts that were followed, one by one (compiler/vm/counted.h)
 } berth_vm_reached;
+
+// Of counts, over all walks; those of one run multiply where there are several.
+#define BERTH_VM_MOST_COUNTS 65536u
 
 // Adds what a run with inputs of these types can reach. `inputs`: per input of the model its element type
 // and shape, and its data where the run is only for this value; element type NONE: not a tensor. First
 // loops are followed with all that changes from round to round as unknown; where a shape depends on
-// that, round by round (at most 512 of them). A branch whose operations do not fit the shapes ends
+// that, round by round (at most 512 of them). What follows a count of data (compiler/vm/counted.h) is followed for each
+// number that there can be. A branch whose operations do not fit the shapes ends
 // there, with a note. Not inside berth_arena_try.
-// Errors: UNSUPPORTED a segment's shapes or a value that decides them are not known, with its nodes;
+// Errors: UNSUPPORTED a segment's shapes or a value that decides them are not known, with its nodes, or more counts
+// than BERTH_VM_MOST_COUNTS;
 // those of fold.h where no way through the code is left.
 BERTH_MUST_USE berth_status berth_vm_walk(berth_module *module, const berth_vm_code *code,
                                           const berth_tensor *inputs, berth_log log,
