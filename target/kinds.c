@@ -163,8 +163,8 @@ bool berth_target_has_warps(const berth_target *target) {
     return target->kind == BERTH_DEVICE_CUDA;
 }
 
-bool berth_target_has_group_instructions(const berth_target *target) {
-    return target->kind == BERTH_DEVICE_CUDA || target->kind == BERTH_DEVICE_VULKAN;
+bool berth_target_takes_opencl_c(const berth_target *target) {
+    return target->kind == BERTH_DEVICE_OPENCL;
 }
 
 int64_t berth_target_declared_local_bytes(const berth_target *target) {

@@ -139,15 +139,16 @@ bool berth_target_is_cores(const berth_target *target);
 bool berth_target_has_groups(const berth_target *target);
 // Work-items of a subgroup multiply together, by intrinsics for that, in the language of the kind's kernels.
 bool berth_target_has_warps(const berth_target *target);
-// The language of the kind's kernels has instructions that work-items compute together (matrices, sums of a subgroup),
-// where a device has them: all but OpenCL C as it is printed.
-bool berth_target_has_group_instructions(const berth_target *target);
+// Kernels are OpenCL C, which uses what the device's extensions offer (features), whatever its architecture is.
+bool berth_target_takes_opencl_c(const berth_target *target);
 // What a kernel may declare of local_memory_bytes; the rest, where there is more, comes with its launch.
 int64_t berth_target_declared_local_bytes(const berth_target *target);
 #define BERTH_CUDA_DECLARED_LOCAL_BYTES (48 << 10)  // CUDA C++ Programming Guide, "Shared Memory"
 // Most buffers that one kernel takes: what the target says, at most BERTH_TARGET_MAX_BINDINGS.
 uint32_t berth_target_max_bindings(const berth_target *target);
 bool berth_target_has_feature(const berth_target *target, const char *feature);
+// The feature of an opencl device that has subgroups in OpenCL C 2.0 and no OpenCL C 3.0.
+#define BERTH_OPENCL_C_2 "opencl_c_2"
 bool berth_target_has_lib(const berth_target *target, const char *lib);
 // The kind-specific number called `name`, or `fallback`.
 int64_t berth_target_extra_get(const berth_target *target, const char *name, int64_t fallback);

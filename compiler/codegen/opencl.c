@@ -1,9 +1,10 @@
-// OpenCL C 1.2: kernels of opencl devices. Loops over groups and work-items (GROUP_*, LOCAL_*)
+// OpenCL C 1.2, with subgroups 2.0 or 3.0: kernels of opencl devices. Loops over groups and work-items (GROUP_*, LOCAL_*)
 // become ids; a nest without them gets one work-item per iteration of its parallel loops.
 #include <string.h>
 
 #include "compiler/codegen/c_groups.h"
 #include "compiler/codegen/c_preamble.h"
+#include "compiler/codegen/c_together.h"
 #include "compiler/codegen/kernel_facts.h"
 #include "compiler/codegen/template.h"
 
@@ -48,6 +49,16 @@ static const char head[] =
     "#define __builtin_acosh acosh\n#define __builtin_atanh atanh\n#define __builtin_pow pow\n"
     "#define __builtin_fmod fmod\n#define __builtin_atan2 atan2\n#define __builtin_fma fma\n"
     "#define __builtin_exp exp\n#define __builtin_log log\n#define __builtin_tanh tanh\n#define __builtin_erf erf\n";
+
+// In front of kernels that use subgroups. A device without them has other kernels, or none: it is no matter of its
+// compiler's choice.
+static const char subgroups[] =
+    "#if !defined(cl_khr_subgroups) && !defined(__opencl_c_subgroups)\n"
+    "#error these kernels need subgroups (cl_khr_subgroups), which the device lacks\n"
+    "#endif\n"
+    "#ifdef cl_khr_subgroups\n"
+    "#pragma OPENCL EXTENSION cl_khr_subgroups : enable\n"
+    "#endif\n";
 
 static const char vectors[] =
     "#define BERTH_EACH(OP, N) BERTH_FN berth_f32x##N berth_##OP##_f32x##N(berth_f32x##N a) { return OP(a); }\n"
@@ -199,6 +210,15 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
     return facts->opencl;
 }
 
+static const char *fragment(berth_c_printer *p, berth_expr id) {
+    const berth_expr_node *load = &p->fn->exprs.data[id];
+    berth_stmt items = 0;
+    if (p->fn->bufs.data[load->load.buf].scope != BERTH_SCOPE_LOCAL || load->lanes != 32 ||
+        !berth_c_has_together(p->fn, p->nest, false) || !berth_c_all_come_by(p, &items))
+        return NULL;
+    return berth_c_part(p, id, p->fn->stmts.data[items].var);
+}
+
 #define LANGUAGE(index, bits)                                                                      \
     {                                                                                              \
         .kind = BERTH_DEVICE_OPENCL, .index_type = index, .index_bits = bits,                      \
@@ -221,7 +241,7 @@ static const char *intrinsic_text(const berth_intrinsic_facts *facts) {
         .declare_kernel = berth_c_groups_declare, .open_loop = open_loop,                          \
         .declare_buffer = declare_buffer, .vector_load = vector_load,                              \
         .vector_store = vector_store, .vector_literal = vector_literal,                            \
-        .vector_lane = vector_lane, .intrinsic_text = intrinsic_text,                              \
+        .vector_lane = vector_lane, .intrinsic_text = intrinsic_text, .fragment = fragment,        \
         .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",                                                \
     }
 static const berth_c_language narrow = LANGUAGE("int", 32);
@@ -268,9 +288,21 @@ static const char *number_lines(uint32_t count, berth_arena *arena) {
     return berth_strbuf_text(&text);
 }
 
+static bool uses_subgroups(const berth_codegen_job *job) {
+    for (uint32_t i = 0; !job->foreign && i < job->count; ++i)
+        if (strstr(job->units[i].code->source, "sub_group_")) return true;
+    return false;
+}
+
 // Source text is the image; every program has the helper functions once.
 static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *out_bytes) {
     berth_strbuf text = berth_strbuf_make(job->arena);
+    const char *options = "";
+    if (uses_subgroups(job)) {
+        berth_strbuf_add(&text, subgroups);
+        options = berth_target_has_feature(job->target, BERTH_OPENCL_C_2) ? "-cl-std=CL2.0"
+                                                                          : "-cl-std=CL3.0";
+    }
     if (!job->foreign) {
         berth_strbuf_add(&text, head);
         berth_c_preamble_shared(&text);
@@ -279,7 +311,7 @@ static berth_status finish(const berth_codegen_job *job, berth_codegen_bytes *ou
     }
     for (uint32_t i = 0; i < job->count; ++i) berth_strbuf_add(&text, job->units[i].code->source);
     *out_bytes = (berth_codegen_bytes){
-        .data = berth_strbuf_text(&text), .size_bytes = text.length + 1, .options = ""};
+        .data = berth_strbuf_text(&text), .size_bytes = text.length + 1, .options = options};
     return BERTH_OK;
 }
 

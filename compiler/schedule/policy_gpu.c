@@ -22,7 +22,7 @@ static berth_local_tile_limits limits_of(const berth_target *target) {
     // Capability"). It has up to 2048 threads at once (1536 on some), and what is in flight of its loads is theirs.
     static const int64_t beside_a_group = 1 << 10, registers = 65536, threads = 2048;
     berth_local_tile_limits limits = berth_local_tile_limits_of(target);
-    if (berth_target_has_group_instructions(target)) limits.target = target;
+    limits.target = target;
     if (berth_target_has_warps(target)) {
         limits.unit_items = threads;
         // 64 results of a thread, whose operands come 16 bytes at a time: 4 loads beside 64 products.
@@ -38,8 +38,7 @@ static berth_local_tile_limits limits_of(const berth_target *target) {
     }
     // Copies that go on by themselves (cp.async) have come with these units. Three tiles: two in flight while one is
     // computed with.
-    if (limits.target && berth_intrinsic_serves(BERTH_INTRINSIC_MMA_F16, target))
-        limits.copy_stages = 3;
+    if (berth_intrinsic_serves(BERTH_INTRINSIC_MMA_F16, target)) limits.copy_stages = 3;
     return limits;
 }
 

@@ -60,15 +60,18 @@ static bool has_all(const berth_target *target, const char *from, const char *to
         if (length >= sizeof(name)) return false;
         memcpy(name, from, length);
         name[length] = 0;
-        if (!berth_target_has_feature(target, name) && strcmp(target->arch, name) != 0)
-            return false;
+        // OpenCL's devices have what their extensions say: NVIDIA's have no warps there.
+        bool is_arch = !berth_target_takes_opencl_c(target) && strcmp(target->arch, name) == 0;
+        if (!is_arch && !berth_target_has_feature(target, name)) return false;
         from += length + 1;
     }
     return true;
 }
 
 bool berth_intrinsic_serves(berth_intrinsic id, const berth_target *target) {
-    const char *at = berth_intrinsic_get(id)->needs;
+    const berth_intrinsic_facts *facts = berth_intrinsic_get(id);
+    const char *at = facts->needs;
+    if (berth_target_takes_opencl_c(target) && !facts->opencl) return false;
     for (;;) {
         const char *end = at + strcspn(at, "|");
         if (has_all(target, at, end)) return true;

@@ -20,7 +20,8 @@ int64_t berth_intrinsic_depth(berth_intrinsic id);
 // Elements of what is multiplied by the weights from one of those iterations to the next.
 int64_t berth_intrinsic_step(berth_intrinsic id);
 
-// Whether a target's features include what an intrinsic needs, or its architecture is that.
+// Whether a target's features include what an intrinsic needs, or its architecture is that; of opencl devices the
+// features alone count, and OpenCL C must have it.
 bool berth_intrinsic_serves(berth_intrinsic id, const berth_target *target);
 
 // `update` (which reads the scalar register `acc`) for all iterations of `lane` and `depth` at

@@ -170,15 +170,16 @@ static uint32_t most_bindings(const opencl_api *api, cl_device_id id) {
     return most < BERTH_DEVICE_MAX_BINDINGS ? (uint32_t)most : BERTH_DEVICE_MAX_BINDINGS;
 }
 
-// Extensions that people ask about. Only that of f64 is used: sums of work-groups go by halves in local memory,
-// f16 is stored in 16 bits and computed in 32.
+// Extensions that people ask about: f16 is stored in 16 bits and computed in 32; on processor cores sums are of one
+// work-item.
+enum { IS_USED = 1, IS_USED_ON_GPUS = 2 };
 static const struct {
     const char *name;
-    bool used;
-} extensions[] = {{"cl_khr_fp64", true},
-                  {"cl_khr_fp16", false},
-                  {"cl_khr_subgroups", false},
-                  {"cl_khr_integer_dot_product", false}};
+    int used;
+} extensions[] = {{"cl_khr_fp64", IS_USED},
+                  {"cl_khr_fp16", 0},
+                  {"cl_khr_subgroups", IS_USED_ON_GPUS},
+                  {"cl_khr_integer_dot_product", 0}};
 
 static bool has_word(const char *words, const char *word) {
     size_t length = strlen(word);
@@ -188,9 +189,10 @@ static bool has_word(const char *words, const char *word) {
 }
 
 // "cl_khr_fp64; has and does not use cl_khr_fp16; lacks cl_khr_subgroups"
-static void describe_features(const opencl_api *api, cl_device_id id, char *out, size_t capacity) {
+static void describe_features(const opencl_api *api, cl_device_id id, berth_device_info *info) {
     static const char *const titles[] = {"", "has and does not use ", "lacks "};
-    char words[8192] = "";
+    char words[8192] = "", *out = info->features;
+    const size_t capacity = sizeof(info->features);
     if (api->clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof(words), words, NULL) != CL_SUCCESS)
         return;  // not known
     words[sizeof(words) - 1] = '\0';
@@ -198,8 +200,15 @@ static void describe_features(const opencl_api *api, cl_device_id id, char *out,
     for (int kind = 0; kind < 3; ++kind) {
         bool first = true;
         for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]) && used < capacity; ++i) {
-            int own = !has_word(words, extensions[i].name) ? 2 : extensions[i].used ? 0 : 1;
+            int by = extensions[i].used;
+            int own = !has_word(words, extensions[i].name) ? 2
+                      : by == IS_USED_ON_GPUS              ? info->is_cpu
+                                                           : !by;
             if (own != kind) continue;
+            if (by == IS_USED_ON_GPUS && own == 0)
+                snprintf(info->kernel_features, sizeof(info->kernel_features),
+                         "subgroup_arithmetic%s",
+                         strncmp(info->driver_version, "OpenCL 2", 8) ? "" : "," BERTH_OPENCL_C_2);
             const char *before = !first ? ", " : used ? "; " : "";
             used += (size_t)snprintf(out + used, capacity - used, "%s%s%s", before,
                                      first ? titles[kind] : "", extensions[i].name);
@@ -222,7 +231,9 @@ static berth_status opencl_device_info(berth_driver *base, uint32_t ordinal,
     out_info->compute_units = device_uint(api, id, CL_DEVICE_MAX_COMPUTE_UNITS);
     out_info->is_cpu = (device_ulong(api, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
     out_info->unified = device_uint(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
-    describe_features(api, id, out_info->features, sizeof(out_info->features));
+    describe_features(api, id, out_info);
+    if (!out_info->is_cpu)
+        out_info->clock_hz = device_uint(api, id, CL_DEVICE_MAX_CLOCK_FREQUENCY) * 1000000ull;
     out_info->lacks_f64 = device_ulong(api, id, CL_DEVICE_DOUBLE_FP_CONFIG) == 0;
     size_t group = 1;
     api->clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(group), &group, NULL);

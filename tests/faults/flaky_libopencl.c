@@ -4,6 +4,7 @@
 //   clFlush:2:-5*    from the second call of clFlush on every function gives error -5: a device that is lost
 //   clGetDeviceIDs:1:-5+   the same as without +, and the first platform is listed twice
 //   hang             what is enqueued comes after an event that never comes
+//   subgroups:8      no fault: devices are GPUs with OpenCL 2.1 that have subgroups of 8 work-items (opencl_subgroups.h)
 //
 // Found in place of the system's by the folder that it lies in (LD_LIBRARY_PATH).
 #include <dlfcn.h>
@@ -15,6 +16,8 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
+
+#include "tests/faults/opencl_subgroups.h"
 
 static void *real(const char *name) {
     static void *library;
@@ -45,6 +48,13 @@ static cl_int fault(const char *name) {
 static bool hangs(void) {
     const char *wanted = getenv("BERTH_FLAKY_LIBOPENCL");
     return wanted && strcmp(wanted, "hang") == 0;
+}
+
+// Work-items of a subgroup; 0: subgroups are what the system's OpenCL has.
+static int subgroup_items(void) {
+    int items = 0;
+    const char *wanted = getenv("BERTH_FLAKY_LIBOPENCL");
+    return wanted && sscanf(wanted, "subgroups:%d", &items) == 1 ? items : 0;
 }
 
 #define EXPORTED __attribute__((visibility("default"))) CL_API_ENTRY
@@ -97,8 +107,18 @@ FAULTY(clGetPlatformInfo, (cl_platform_id p, cl_platform_info w, size_t n, void 
        (p, w, n, o, s))
 FAULTY(clGetDeviceIDs, (cl_platform_id p, cl_device_type t, cl_uint n, cl_device_id *o, cl_uint *c),
        (p, t, n, o, c))
-FAULTY(clGetDeviceInfo, (cl_device_id d, cl_device_info w, size_t n, void *o, size_t *s),
-       (d, w, n, o, s))
+EXPORTED cl_int CL_API_CALL clGetDeviceInfo(cl_device_id d, cl_device_info w, size_t n, void *o,
+                                            size_t *s) {
+    REAL(clGetDeviceInfo)
+    cl_int result = fault("clGetDeviceInfo");
+    if (result == CL_SUCCESS) result = real_clGetDeviceInfo(d, w, n, o, s);
+    if (result != CL_SUCCESS || !subgroup_items() || !o) return result;
+    if (w == CL_DEVICE_TYPE) *(cl_device_type *)o = CL_DEVICE_TYPE_GPU;
+    if (w == CL_DEVICE_VERSION) (void)snprintf(o, n, "OpenCL 2.1 with subgroups");
+    if (w == CL_DEVICE_EXTENSIONS)
+        (void)snprintf((char *)o + strlen(o), n - strlen(o), " cl_khr_subgroups");
+    return result;
+}
 FAULTY(clRetainContext, (cl_context c), (c))
 FAULTY(clReleaseContext, (cl_context c), (c))
 FAULTY(clRetainCommandQueue, (cl_command_queue q), (q))
@@ -163,9 +183,19 @@ MAKER(cl_mem, clCreateBuffer, (cl_context c, cl_mem_flags f, size_t n, void *h, 
 MAKER(cl_mem, clCreateSubBuffer,
       (cl_mem m, cl_mem_flags f, cl_buffer_create_type t, const void *i, cl_int *error),
       (m, f, t, i, error))
-MAKER(cl_program, clCreateProgramWithSource,
-      (cl_context c, cl_uint n, const char **t, const size_t *l, cl_int *error),
-      (c, n, t, l, error))
+// The functions of subgroups in front of the one text.
+EXPORTED cl_program CL_API_CALL clCreateProgramWithSource(cl_context c, cl_uint n, const char **t,
+                                                          const size_t *l, cl_int *error) {
+    REAL(clCreateProgramWithSource)
+    *error = fault("clCreateProgramWithSource");
+    if (*error != CL_SUCCESS) return NULL;
+    if (!subgroup_items() || !strstr(*t, "sub_group_"))
+        return real_clCreateProgramWithSource(c, n, t, l, error);
+    char most[64];
+    (void)snprintf(most, sizeof(most), "#define SUBGROUP_MOST %d\n", subgroup_items());
+    const char *texts[] = {most, opencl_subgroups, *t};
+    return real_clCreateProgramWithSource(c, 3, texts, NULL, error);
+}
 MAKER(cl_kernel, clCreateKernel, (cl_program p, const char *n, cl_int *error), (p, n, error))
 
 EXPORTED cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint d,
@@ -175,6 +205,9 @@ EXPORTED cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel
     REAL(clEnqueueNDRangeKernel)
     cl_int result = fault("clEnqueueNDRangeKernel");
     if (result != CL_SUCCESS) return result;
+    if (subgroup_items() && (g[0] / l[0] > OPENCL_SUBGROUPS_MOST_GROUPS || g[1] > 1 || g[2] > 1 ||
+                             l[0] > OPENCL_SUBGROUPS_MOST_ITEMS))
+        return CL_INVALID_WORK_GROUP_SIZE;
     hold(q);
     return real_clEnqueueNDRangeKernel(q, k, d, o, g, l, c, w, e);
 }
