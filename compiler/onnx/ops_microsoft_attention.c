@@ -3,6 +3,7 @@
 
 #include "compiler/onnx/attention.h"
 #include "compiler/onnx/ops.h"
+#include "compiler/passes/index_checks.h"
 
 // ---- RotaryEmbedding ----
 
@@ -207,100 +208,219 @@ berth_status onnx_build_ms_qattention(onnx_call *call) {
 
 // ---- GroupQueryAttention ----
 
-// Queries or keys (batch, heads, sequence, size) turned by their places, which follow the past.
+// The queries, keys and values in heads, before anything is turned. `past_k` and `past_v` may be BERTH_NONE. The past
+// either grows, so that what comes after it is all of its rows and the new ones; or it is a buffer of which each row
+// of the batch fills a part, the new rows come behind that part, and the rows stay as many as they are.
+typedef struct group_query {
+    onnx_attention a;
+    berth_value_id past_k, past_v;
+    berth_value_id lengths;  // (batch): seqlens_k, one less than the keys of each
+    berth_value_id total;    // the most keys of a row of the batch; BERTH_NONE: not given
+    bool rotates;
+    int64_t left;
+} group_query;
+
+// Queries or keys (batch, heads, sequence, size) turned by their places, which follow `offset`: i64, a scalar or
+// (batch, 1) from data.
 static berth_value_id turned(onnx_compose *c, berth_value_id x, berth_value_id offset) {
     berth_value_id given = onnx_compose_input(c, 9), tables[2];
     berth_value_id places = given;
+    const bool each = offset != BERTH_NONE && onnx_compose_rank(c, offset) == 2;
     if (given == BERTH_NONE) {
         places = onnx_counting(c, onnx_extent_of(c, x, 2));
         if (offset != BERTH_NONE) places = onnx_add(c, places, offset);
-        places = onnx_unsqueezed(c, places, 0);
+        if (!each) places = onnx_unsqueezed(c, places, 0);
     }
     int64_t half = onnx_compose_known_extent(c, onnx_compose_input(c, 7), "cos_cache", 1);
     for (uint32_t i = 0; i < 2; ++i) {
         berth_value_id table = onnx_compose_input(c, 7 + i);
-        table = given == BERTH_NONE ? onnx_gathered(c, table, places, 0)
-                                    : onnx_picked(c, table, places, 0);
+        table = given == BERTH_NONE && !each ? onnx_gathered(c, table, places, 0)
+                                             : onnx_picked(c, table, places, 0);
         tables[i] = onnx_unsqueezed(c, table, 1);
     }
     return onnx_rotated(c, x, tables[0], tables[1], 2 * half,
                         onnx_call_int(c->call, "rotary_interleaved", 0) != 0);
 }
 
-// q, but a run fails where rows of the batch do not all have the whole past and the new keys: seqlens_k (one
-// less than the keys of each) says so, which is an index here that is 0 then. Without past, keys after a row's
-// own are those that no query of it sees.
-static berth_value_id of_whole_pasts(onnx_compose *c, berth_value_id q, berth_value_id past) {
-    berth_value_id lengths = onnx_compose_input(c, 5);
-    if (past == BERTH_NONE || lengths == BERTH_NONE) return q;
-    berth_value_id before = onnx_extent_of(c, past, 2);
-    berth_value_id last = onnx_add(c, before, onnx_extent_of(c, q, 2));
-    last = onnx_sub(c, last, onnx_scalar(c, BERTH_DTYPE_I64, 1));
-    lengths =
-        onnx_reshaped(c, onnx_cast_to(c, lengths, BERTH_DTYPE_I64), (int64_t[]){-1, 1, 1, 1}, 4);
-    berth_value_id less = onnx_sub(c, lengths, last);
-    berth_value_id any = onnx_make2(c, BERTH_OP_MIN, before, onnx_scalar(c, BERTH_DTYPE_I64, 1));
-    less = onnx_mul(c, onnx_mul(c, less, less), any);
+// q, but a run fails where `wrong`, i64 (batch), is not 0: it is an index of one element.
+static berth_value_id fails_where(onnx_compose *c, berth_value_id q, berth_value_id wrong) {
+    wrong = onnx_reshaped(c, wrong, (int64_t[]){-1, 1, 1, 1}, 4);
     berth_value_id zero = onnx_reshaped(c, onnx_like(c, q, 0), (int64_t[]){1}, 1);
-    return onnx_add(c, q, onnx_picked(c, zero, less, 0));
+    return onnx_add(c, q, onnx_picked(c, zero, wrong, 0));
 }
 
-// The keys, the values and the past are one after the other: a past that is a buffer of a fixed
-// length, filled in part, is refused.
+// A run fails where rows of the batch do not all have the whole past and the new keys, which seqlens_k says. Without past,
+// keys after a row's own are those that no query of it sees.
+static berth_value_id of_whole_pasts(onnx_compose *c, const group_query *g) {
+    if (g->past_k == BERTH_NONE || g->lengths == BERTH_NONE) return g->a.q;
+    berth_value_id before = onnx_extent_of(c, g->past_k, 2);
+    berth_value_id last = onnx_add(c, before, onnx_extent_of(c, g->a.q, 2));
+    last = onnx_sub(c, last, onnx_scalar(c, BERTH_DTYPE_I64, 1));
+    berth_value_id less = onnx_sub(c, g->lengths, last);
+    berth_value_id any = onnx_make2(c, BERTH_OP_MIN, before, onnx_scalar(c, BERTH_DTYPE_I64, 1));
+    return fails_where(c, g->a.q, onnx_mul(c, onnx_mul(c, less, less), any));
+}
+
+static void attend_after_all(onnx_compose *c, const group_query *g, berth_value_id out[3]) {
+    onnx_attention a = g->a;
+    berth_value_id offset = BERTH_NONE;
+    a.q = of_whole_pasts(c, g);
+    if (g->past_k != BERTH_NONE) offset = onnx_extent_of(c, g->past_k, 2);
+    if (g->rotates) a.q = turned(c, a.q, offset);
+    if (g->rotates) a.k = turned(c, a.k, offset);
+    a.k = append(c, g->past_k, a.k);
+    a.v = append(c, g->past_v, a.v);
+    look_back(c, &a, g->past_k, g->left);
+    out[0] = onnx_join_heads(c, onnx_attend(c, &a));
+    out[1] = a.k;
+    out[2] = a.v;
+}
+
+// The buffer with new rows (batch, heads, count, size) in it. `local`, (batch, rows): which of the new rows a row of the buffer
+// is; one that is none of them stays.
+static berth_value_id put_into(onnx_compose *c, berth_value_id buffer, berth_value_id rows,
+                               berth_value_id local, int64_t count) {
+    const int64_t swapped[] = {0, 2, 1, 3};
+    const berth_value_id zero = onnx_scalar(c, BERTH_DTYPE_I64, 0);
+    const berth_value_id last = onnx_scalar(c, BERTH_DTYPE_I64, (double)count - 1);
+    berth_value_id is_new = onnx_both(c, onnx_make2(c, BERTH_OP_GREATER_OR_EQUAL, local, zero),
+                                      onnx_make2(c, BERTH_OP_LESS_OR_EQUAL, local, last));
+    is_new = onnx_unsqueezed(c, onnx_unsqueezed(c, is_new, 1), 3);
+    if (count > 1) {
+        berth_value_id index = onnx_make2(c, BERTH_OP_MIN, local, last);
+        index = onnx_unsqueezed(c, onnx_make2(c, BERTH_OP_MAX, index, zero), 2);
+        const berth_value_id inputs[] = {onnx_transposed(c, rows, swapped, 4), index};
+        onnx_made made = onnx_start(c, BERTH_OP_GATHER_ND, inputs, 2, 1);
+        onnx_set_int(made, "batch_dims", 1);
+        onnx_set_int(made, BERTH_ATTR_IN_RANGE, 1);
+        rows = onnx_transposed(c, onnx_finish(made), swapped, 4);
+    }
+    return onnx_where(c, is_new, rows, buffer);
+}
+
+// As ONNX Runtime with one buffer for past and present. Where all keys are new, none were there before; a run fails where the
+// keys are more than the buffer has room for.
+static void attend_in_buffer(onnx_compose *c, const group_query *g, berth_value_id out[3]) {
+    onnx_attention a = g->a;
+    const int64_t count = onnx_compose_known_extent(c, a.q, "the queries", 2);
+    const berth_value_id zero = onnx_scalar(c, BERTH_DTYPE_I64, 0);
+    const berth_value_id now = onnx_scalar(c, BERTH_DTYPE_I64, (double)count);
+    const berth_value_id room = onnx_extent_of(c, g->past_k, 2);
+    const berth_value_id is_first = onnx_make2(c, BERTH_OP_EQUAL, g->total, now);
+    const berth_value_id keys = onnx_add(c, g->lengths, onnx_scalar(c, BERTH_DTYPE_I64, 1));
+    berth_value_id before = onnx_where(c, is_first, zero, onnx_sub(c, keys, now));
+    const berth_value_id too_many = onnx_sub(
+        c, onnx_make2(c, BERTH_OP_MAX, onnx_make2(c, BERTH_OP_MAX, keys, g->total), room), room);
+    const berth_value_id too_few = onnx_sub(c, onnx_make2(c, BERTH_OP_MAX, before, zero), before);
+    a.q = fails_where(c, a.q, onnx_add(c, too_many, too_few));
+    before = onnx_reshaped(c, before, (int64_t[]){-1, 1}, 2);
+    if (g->rotates) a.q = turned(c, a.q, before);
+    if (g->rotates) a.k = turned(c, a.k, before);
+    const berth_value_id local = onnx_sub(c, onnx_counting(c, room), before);
+    a.k = put_into(c, g->past_k, a.k, local, count);
+    a.v = put_into(c, g->past_v, a.v, local, count);
+    const berth_value_id offset = onnx_reshaped(c, before, (int64_t[]){-1, 1, 1, 1}, 4);
+    a.allowed = onnx_attention_places(c, now, room, offset, BERTH_NONE, g->left, 0);
+    out[0] = onnx_join_heads(c, onnx_attend(c, &a));
+    out[1] = a.k;
+    out[2] = a.v;
+}
+
+// Whether the past grows is known when the total is: with its value, or the shape that it comes from.
+static void attend_either_way(onnx_compose *c, const group_query *g, int64_t all) {
+    onnx_importer *im = c->call->im;
+    const berth_value_id grows = onnx_squeezed(
+        c, onnx_make2(c, BERTH_OP_EQUAL, g->total, onnx_scalar(c, BERTH_DTYPE_I64, (double)all)),
+        0);
+    if (c->status) return;
+    const berth_op_id op = onnx_call_op(c->call, BERTH_OP_IF, &grows, 1, 3);
+    const berth_region_id outer = im->region;
+    for (uint32_t i = 0; i < 2 && !c->status; ++i) {
+        berth_value_id results[3] = {BERTH_NONE, BERTH_NONE, BERTH_NONE};
+        im->region = berth_graph_add_region(im->module, im->function, op);
+        if (i == 0)
+            attend_after_all(c, g, results);
+        else
+            attend_in_buffer(c, g, results);
+        if (!c->status)
+            berth_graph_set_region_results(im->module, im->function, im->region, results, 3);
+        im->region = outer;
+    }
+    for (uint32_t i = 0; i < 3; ++i) onnx_compose_output(c, i, onnx_call_result(c->call, op, i));
+    if (!c->status) c->status = onnx_call_infer(c->call, op);
+}
+
+static void attend_to_group(onnx_compose *c, const group_query *g) {
+    const berth_tensor *total = onnx_call_constant(c->call, onnx_compose_input(c, 6));
+    const bool known = total && berth_tensor_element_count(total) == 1;
+    const int64_t before = g->past_k == BERTH_NONE ? 0 : onnx_compose_extent(c, g->past_k, 2);
+    const int64_t now = onnx_compose_extent(c, g->a.q, 2);
+    const bool grows = g->past_k == BERTH_NONE || g->lengths == BERTH_NONE ||
+                       g->total == BERTH_NONE || before < 1 || now < 0 ||
+                       (known && berth_tensor_get_i64(total, 0) == before + now);
+    berth_value_id results[3] = {BERTH_NONE, BERTH_NONE, BERTH_NONE};
+    if (!grows && !known) {
+        attend_either_way(c, g, before + now);
+        return;
+    }
+    if (grows)
+        attend_after_all(c, g, results);
+    else
+        attend_in_buffer(c, g, results);
+    for (uint32_t i = 0; i < 3; ++i) onnx_compose_output(c, i, results[i]);
+}
+
+// q, k and v as they are given, or all in q, in heads.
+static void read_group(onnx_compose *c, group_query *g, int64_t heads, int64_t key_heads) {
+    berth_value_id q = onnx_compose_input(c, 0), k = onnx_compose_input(c, 1);
+    berth_value_id v = onnx_compose_input(c, 2);
+    if (!c->status && k == BERTH_NONE) {
+        int64_t all = onnx_compose_known_extent(c, q, "the queries", 2);
+        int64_t size = all / (heads + 2 * key_heads);
+        k = onnx_sliced(c, q, 2, heads * size, (heads + key_heads) * size, 1);
+        v = onnx_sliced(c, q, 2, (heads + key_heads) * size, all, 1);
+        q = onnx_sliced(c, q, 2, 0, heads * size, 1);
+    }
+    if (c->status) return;
+    g->a.q = onnx_split_heads(c, q, heads);
+    g->a.k = onnx_split_heads(c, k, key_heads);
+    g->a.v = onnx_split_heads(c, v, key_heads);
+    if (g->a.sink != BERTH_NONE)  // of each head
+        g->a.sink = onnx_reshaped(c, g->a.sink, (int64_t[]){1, heads, 1, 1}, 4);
+    else if (g->a.has_sink)
+        g->a.sink = onnx_like(c, g->a.q, 0);
+    if (g->lengths != BERTH_NONE)
+        g->lengths =
+            onnx_reshaped(c, onnx_cast_to(c, g->lengths, BERTH_DTYPE_I64), (int64_t[]){-1}, 1);
+    if (g->total != BERTH_NONE)
+        g->total = onnx_reshaped(c, onnx_cast_to(c, g->total, BERTH_DTYPE_I64), (int64_t[]){1}, 1);
+}
+
 berth_status onnx_build_ms_group_query_attention(onnx_call *call) {
     onnx_compose c = onnx_compose_begin(call, 1, 12);
-    onnx_attention a = {.bias = onnx_compose_input(&c, 10),
-                        .allowed = BERTH_NONE,
-                        .scale = onnx_call_float(call, "scale", 0),
-                        .softcap = onnx_call_float(call, "softcap", 0)};
-    int64_t heads = onnx_call_int(call, "num_heads", 0);
-    int64_t key_heads = onnx_call_int(call, "kv_num_heads", 0);
-    berth_value_id q = onnx_compose_input(&c, 0), k = onnx_compose_input(&c, 1);
-    berth_value_id v = onnx_compose_input(&c, 2), past_k = onnx_compose_input(&c, 3);
-    berth_value_id past_v = onnx_compose_input(&c, 4), offset = BERTH_NONE;
-    int64_t left = onnx_call_int(call, "local_window_size", -1);
-    bool rotates = onnx_call_int(call, "do_rotary", 0) != 0;
-    a.sink = onnx_compose_input(&c, 11);
-    a.has_sink = a.sink != BERTH_NONE || onnx_call_int(call, "smooth_softmax", 0) == 1;
-    if ((past_k == BERTH_NONE) != (past_v == BERTH_NONE) ||
-        (k == BERTH_NONE) != (v == BERTH_NONE) || heads < 1 || key_heads < 1 || heads > INT32_MAX ||
-        key_heads > INT32_MAX)
+    int64_t heads = onnx_call_int(call, "num_heads", 0),
+            key_heads = onnx_call_int(call, "kv_num_heads", 0);
+    int64_t window = onnx_call_int(call, "local_window_size", -1);
+    group_query g = {.a = {.bias = onnx_compose_input(&c, 10),
+                           .allowed = BERTH_NONE,
+                           .scale = onnx_call_float(call, "scale", 0),
+                           .softcap = onnx_call_float(call, "softcap", 0),
+                           .sink = onnx_compose_input(&c, 11)},
+                     .past_k = onnx_compose_input(&c, 3),
+                     .past_v = onnx_compose_input(&c, 4),
+                     .lengths = onnx_compose_input(&c, 5),
+                     .total = onnx_compose_input(&c, 6),
+                     .rotates = onnx_call_int(call, "do_rotary", 0) != 0,
+                     .left = window < 1 ? -1 : window - 1};
+    g.a.has_sink = g.a.sink != BERTH_NONE || onnx_call_int(call, "smooth_softmax", 0) == 1;
+    if ((g.past_k == BERTH_NONE) != (g.past_v == BERTH_NONE) ||
+        onnx_call_has(call, 1) != onnx_call_has(call, 2) || heads < 1 || key_heads < 1 ||
+        heads > INT32_MAX || key_heads > INT32_MAX)
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT,
                           "keys without values, or no num_heads and kv_num_heads");
-    if (rotates &&
-        (onnx_compose_input(&c, 7) == BERTH_NONE || onnx_compose_input(&c, 8) == BERTH_NONE))
+    if (g.rotates && !(onnx_call_has(call, 7) && onnx_call_has(call, 8)))
         onnx_compose_fail(&c, BERTH_INVALID_ARGUMENT, "do_rotary without cos_cache and sin_cache");
-    const berth_tensor *total = onnx_call_constant(call, onnx_compose_input(&c, 6));
-    int64_t before = past_k == BERTH_NONE ? 0 : onnx_compose_extent(&c, past_k, 2);
-    int64_t now = onnx_compose_extent(&c, q, 1);
-    if (total && berth_tensor_element_count(total) == 1 && before >= 0 && now >= 0 &&
-        berth_tensor_get_i64(total, 0) != before + now)
-        onnx_compose_fail(&c, BERTH_UNSUPPORTED, "a past in a buffer of a fixed length");
-    if (!c.status && k == BERTH_NONE) {
-        int64_t all = onnx_compose_known_extent(&c, q, "the queries", 2);
-        int64_t size = all / (heads + 2 * key_heads);
-        k = onnx_sliced(&c, q, 2, heads * size, (heads + key_heads) * size, 1);
-        v = onnx_sliced(&c, q, 2, (heads + key_heads) * size, all, 1);
-        q = onnx_sliced(&c, q, 2, 0, heads * size, 1);
-    }
-    if (c.status) return c.status;
-    a.q = of_whole_pasts(&c, onnx_split_heads(&c, q, heads), past_k);
-    if (a.sink != BERTH_NONE)  // of each head
-        a.sink = onnx_reshaped(&c, a.sink, (int64_t[]){1, heads, 1, 1}, 4);
-    else if (a.has_sink)
-        a.sink = onnx_like(&c, a.q, 0);
-    a.k = onnx_split_heads(&c, k, key_heads);
-    a.v = onnx_split_heads(&c, v, key_heads);
-    if (past_k != BERTH_NONE) offset = onnx_extent_of(&c, past_k, 2);
-    if (rotates) {
-        a.q = turned(&c, a.q, offset);
-        a.k = turned(&c, a.k, offset);
-    }
-    a.k = append(&c, past_k, a.k);
-    a.v = append(&c, past_v, a.v);
-    look_back(&c, &a, past_k, left < 1 ? -1 : left - 1);
-    onnx_compose_output(&c, 0, onnx_join_heads(&c, onnx_attend(&c, &a)));
-    onnx_compose_output(&c, 1, a.k);
-    onnx_compose_output(&c, 2, a.v);
+    read_group(&c, &g, heads, key_heads);
+    if (!c.status) attend_to_group(&c, &g);
     return c.status;
 }

@@ -607,33 +607,42 @@ Test(vm_command, categories_that_are_unknown_are_an_error) {
     unlink(path);
 }
 
-// Both rows of the batch have 5 keys before the new one, which GroupQueryAttention is told as counts less 1:
-// rows whose past is shorter than the others' would get other rows' keys.
-Test(vm_command, counts_of_keys_that_are_not_the_past_are_an_error) {
-#define SMOOTH "tests/models/domains/group_query_smooth/"
-    static const struct {
-        int32_t first, second;
-        const char *message;
-    } cases[] = {{5, 5, NULL}, {5, 3, "element 1 of its indices is 4"}, {4, 4, "element 0"}};
-    char path[] = "/tmp/berth-counts-XXXXXX.npy", command[1024];
+// A model of GroupQueryAttention, with its set's inputs but for counts of keys, less 1. `message`: NULL = it runs.
+static void run_with_counts(const char *model, int input_count, int32_t first, int32_t second,
+                            const char *message) {
+    char path[] = "/tmp/berth-counts-XXXXXX.npy", command[2048];
     int handle = mkstemps(path, 4);
     cr_assert_geq(handle, 0);
     close(handle);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        write_counts(path, cases[i].first, cases[i].second);
-        size_t used = (size_t)snprintf(command, sizeof(command),
-                                       "run " SMOOTH "model.onnx --input x5=%s", path);
-        for (int n = 0; n < 7; ++n)
-            if (n != 5)
-                used +=
-                    (size_t)snprintf(command + used, sizeof(command) - used,
-                                     " --input x%d=" SMOOTH "test_data_set_0/input_%d.pb", n, n);
-        if (cases[i].message)
-            berth_run_fails(command, 1, cases[i].message);
-        else
-            cr_assert_eq(berth_run(command)->exit_status, 0);
-    }
+    write_counts(path, first, second);
+    size_t used =
+        (size_t)snprintf(command, sizeof(command),
+                         "run tests/models/domains/%s/model.onnx --input x5=%s", model, path);
+    for (int n = 0; n < input_count; ++n)
+        if (n != 5)
+            used += (size_t)snprintf(
+                command + used, sizeof(command) - used,
+                " --input x%d=tests/models/domains/%s/test_data_set_0/input_%d.pb", n, model, n);
+    if (message)
+        berth_run_fails(command, 1, message);
+    else
+        cr_assert_eq(berth_run(command)->exit_status, 0);
     unlink(path);
+}
+
+// Both rows of the batch have 5 keys before the new one: rows whose past is shorter than the others' would get other rows'
+// keys.
+Test(vm_command, counts_of_keys_that_are_not_the_past_are_an_error) {
+    run_with_counts("group_query_smooth", 7, 5, 5, NULL);
+    run_with_counts("group_query_smooth", 7, 5, 3, "element 1 of its indices is 4");
+    run_with_counts("group_query_smooth", 7, 4, 4, "element 0");
+}
+
+// A buffer of 7 keys, in which rows of the batch fill what they like.
+Test(vm_command, keys_that_a_buffer_has_no_room_for_are_an_error) {
+    run_with_counts("group_query_buffer_given", 9, 6, 0, NULL);
+    run_with_counts("group_query_buffer_given", 9, 2, 7, "element 1 of its indices is 1");
+    run_with_counts("group_query_buffer_given", 9, -3, 6, "element 0 of its indices is 3");
 }
 
 Test(vm_command, what_cannot_be_in_a_file_is_refused) {

@@ -510,11 +510,32 @@ def sets_of_trees():
     case("one_hot_encoder_known", "OneHotEncoder", [np.array([3, 1, 2], np.int64)], 1, domain=ML, cats_int64s=[1, 2, 3], zeros=0)
 
 
+def buffers_of_keys():
+    """A past in a buffer that each row of the batch fills in part. The rest of it is zeros, which ONNX Runtime leaves in a
+    present that is another buffer."""
+    def filled(*counts):
+        buffer = floats(len(counts), 2, 7, 16)
+        for row, count in zip(buffer, counts):
+            row[:, count:] = 0
+        return buffer
+    tables = floats(8, 8), floats(8, 8)
+    news = lambda batch, count: (floats(batch, count, 64), floats(batch, count, 32), floats(batch, count, 32))
+    lengths = lambda total, *keys: (np.array([count - 1 for count in keys], np.int32), np.array(total, np.int32))
+    heads = dict(num_heads=4, kv_num_heads=2)
+    case("group_query_buffer", "GroupQueryAttention", [*news(3, 1), filled(4, 0, 2), filled(4, 0, 2), *lengths(5, 5, 1, 3), *tables], 3,
+         constants=(6,), do_rotary=1, **heads)
+    case("group_query_buffer_given", "GroupQueryAttention", [*news(2, 1), filled(3, 6), filled(3, 6), *lengths(7, 4, 7), *tables], 3,
+         do_rotary=1, rotary_interleaved=1, local_window_size=3, **heads)
+    case("group_query_buffer_first", "GroupQueryAttention", [*news(1, 3), filled(0), filled(0), *lengths(3, 3), *tables], 3, do_rotary=1, **heads)
+    case("group_query_buffer_more", "GroupQueryAttention", [*news(1, 2), filled(4), filled(4), *lengths(6, 6), *tables], 3, do_rotary=1,
+         softcap=2.0, **heads)
+
+
 def main():
     shutil.rmtree(folder, ignore_errors=True)
     for part in (activations, normalisations, quantised, attention, machine_learning, recurrent, quantised_layers, images, strings, columns, regions, rows_of_blocks,
                  weights_of_the_run, regions_of_odd_channels, deep_trees, transforms_along_an_axis_of_the_run,
-                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers, scores, rare_forms, sets_of_trees):
+                 counts_of_keys_for_open_batches, taken_out_of_onnx, recurrent_in_integers, scores, rare_forms, sets_of_trees, buffers_of_keys):
         part()
     print(f"{len(list(folder.iterdir()))} models in {folder}")
 
