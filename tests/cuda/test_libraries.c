@@ -46,26 +46,38 @@ Test(cuda_operators, convolutions_of_cudnn, .timeout = 300) {
 // ---- runs and failures --------------------------------------------------------------------------
 
 // A product between two kernels of ours, so that all three are one graph.
-static const char model[] = "module \"m\"\n"
-                            "graph @main(%x: f32[24,40], %w: f32[40,16]) {\n"
-                            "  %s = softmax(%x) {axis = 1}\n"
-                            "  %y = matmul(%s, %w) #1\n"
-                            "  %z = softmax(%y) {axis = 1}\n"
-                            "  return %z\n"
-                            "}\n"
-                            "locations {\n  #1 = \"m\" node \"product\" op \"MatMul\"\n}\n";
+static const char product[] = "module \"m\"\n"
+                              "graph @main(%x: f32[24,40], %w: f32[40,16]) {\n"
+                              "  %s = softmax(%x) {axis = 1}\n"
+                              "  %y = matmul(%s, %w) #1\n"
+                              "  %z = softmax(%y) {axis = 1}\n"
+                              "  return %z\n"
+                              "}\n"
+                              "locations {\n  #1 = \"m\" node \"product\" op \"MatMul\"\n}\n";
+
+// A convolution between two such kernels.
+static const char convolution[] =
+    "module \"m\"\n"
+    "graph @main(%x: f32[1,3,12,12]) {\n"
+    "  %w = constant() {value = f32[2,3,1,1] (0.5, -1.0, 2.0, 0.25, 1.0, -0.5)}\n"
+    "  %s = softmax(%x) {axis = 1}\n"
+    "  %y = conv(%s, %w) #1\n"
+    "  %z = softmax(%y) {axis = 1}\n"
+    "  return %z\n"
+    "}\n"
+    "locations {\n  #1 = \"m\" node \"window\" op \"Conv\"\n}\n";
 
 typedef struct work {
     berth_arena *arena;
     berth_compile_result compiled;
 } work;
 
-static work build(const char *wanted, const char *folder) {
+static work build(const char *model, const char *wanted, const char *folder) {
     work w = {0};
     berth_module *module = NULL;
     berth_multi_target *target = NULL;
     assert_ok(berth_arena_create(berth_allocator_system(), &w.arena));
-    assert_ok(berth_module_parse(w.arena, model, sizeof(model) - 1, "m", &module));
+    assert_ok(berth_module_parse(w.arena, model, strlen(model), "m", &module));
     assert_ok(berth_target_parse(w.arena, wanted, NULL, &target));
     berth_compile_options options = {.target = target, .cache_folder = folder, .verify = true};
     assert_ok(berth_compile(module, &options, &w.compiled));
@@ -101,7 +113,7 @@ Test(cuda_operators, cublas_is_in_graphs, .timeout = 120) {
     if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     kernel_cache kernels;
     kernel_cache_open(&kernels);
-    work w = build(CUBLAS("sm_80"), kernels.folder);
+    work w = build(product, CUBLAS("sm_80"), kernels.folder);
     int *puts = counter("emulated_cublas_puts"), *products = counter("emulated_cublas_products");
     int puts_before = *puts, products_before = *products;
     cr_expect_str_empty(outcome(&w, "NOTHING", ""));
@@ -111,11 +123,25 @@ Test(cuda_operators, cublas_is_in_graphs, .timeout = 120) {
     kernel_cache_close(&kernels);
 }
 
+typedef struct library_fault {
+    const char *variable, *value, *text[3];
+} library_fault;
+
+// Each fault is said, and nothing of it stays.
+static void check_faults(const work *w, const library_fault *faults, size_t count) {
+    cr_expect_str_empty(outcome(w, "NOTHING", ""));
+    for (size_t i = 0; i < count; ++i) {
+        const char *message = outcome(w, faults[i].variable, faults[i].value);
+        for (int k = 0; k < 3 && faults[i].text[k]; ++k)
+            cr_expect(strstr(message, faults[i].text[k]), "%s: \"%s\"", faults[i].value, message);
+        message = outcome(w, "NOTHING", "");
+        cr_expect_str_empty(message, "%s: nothing stays: \"%s\"", faults[i].value, message);
+    }
+}
+
 // Device and step of a product that cannot be put into a stream; what is wrong of one that cannot be prepared.
 Test(cuda_faults, of_cublas, .timeout = 120) {
-    static const struct {
-        const char *variable, *value, *text[3];
-    } faults[] = {
+    static const library_fault faults[] = {
         {"BERTH_EMULATION_FAIL",
          "cublasLtMatmul:0:13",
          {"CUBLAS_STATUS_EXECUTION_FAILED", "cuda device 0 (emulated GPU 0", "product"}},
@@ -131,14 +157,29 @@ Test(cuda_faults, of_cublas, .timeout = 120) {
     if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     kernel_cache kernels;
     kernel_cache_open(&kernels);
-    work w = build(CUBLAS("sm_80"), kernels.folder);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); ++i) {
-        const char *message = outcome(&w, faults[i].variable, faults[i].value);
-        for (int k = 0; k < 3 && faults[i].text[k]; ++k)
-            cr_expect(strstr(message, faults[i].text[k]), "%s: \"%s\"", faults[i].value, message);
-        message = outcome(&w, "NOTHING", "");
-        cr_expect_str_empty(message, "%s: nothing stays: \"%s\"", faults[i].value, message);
-    }
+    work w = build(product, CUBLAS("sm_80"), kernels.folder);
+    check_faults(&w, faults, sizeof(faults) / sizeof(faults[0]));
+    berth_arena_destroy(w.arena);
+    kernel_cache_close(&kernels);
+}
+
+// The same of a convolution: each function that cuDNN's form of it calls.
+Test(cuda_faults, of_cudnn, .timeout = 120) {
+#define FAULT "BERTH_EMULATION_FAIL"
+    static const library_fault faults[] = {
+        {FAULT,
+         "cudnnConvolutionForward:0:5000",
+         {"CUDNN_STATUS_EXECUTION_FAILED", "cuda device 0 (emulated GPU 0", "window"}},
+        {FAULT, "cudnnCreate:0:1001", {"CUDNN_STATUS_NOT_INITIALIZED", "install cuDNN"}},
+        {FAULT, "cudnnCreateTensorDescriptor:0:4000", {"CUDNN_STATUS_INTERNAL_ERROR"}},
+        {FAULT, "cudnnSetConvolutionMathType:0:2000", {"CUDNN_STATUS_BAD_PARAM"}},
+        {FAULT, "cudnnGetConvolutionForwardAlgorithm_v7:0:3000", {"CUDNN_STATUS_NOT_SUPPORTED"}}};
+#undef FAULT
+    if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
+    kernel_cache kernels;
+    kernel_cache_open(&kernels);
+    work w = build(convolution, "cuda -arch=sm_80 -libs=cudnn -libs_policy=always", kernels.folder);
+    check_faults(&w, faults, sizeof(faults) / sizeof(faults[0]));
     berth_arena_destroy(w.arena);
     kernel_cache_close(&kernels);
 }
@@ -194,7 +235,7 @@ static bool shell(const char *script) {
 Test(cuda_faults, without_cublas, .timeout = 120) {
     if (!berth_test_is_emulated()) cr_skip("the device is not the emulated one");
     make_folder();
-    put("m.txt", model);
+    put("m.txt", product);
     cr_expect(shell(
         "for l in libcuda.so.1 libnvrtc.so.13; do for d in $(echo \"$LD_LIBRARY_PATH\" | tr : ' "
         "'); do "

@@ -6,7 +6,13 @@
 #include "tests/cuda/emulation/fault.h"
 #include "tests/cuda/emulation/library.h"
 
-enum { BAD_PARAM = 2000, FAILED = 5000 };
+enum {
+    NOT_INITIALIZED = 1001,
+    BAD_PARAM = 2000,
+    NOT_SUPPORTED = 3000,
+    INTERNAL_ERROR = 4000,
+    FAILED = 5000
+};
 
 extern int emulated_cudnn_puts;
 int emulated_cudnn_puts;
@@ -49,12 +55,18 @@ typedef struct job {
     } while (0)
 
 const char *cudnnGetErrorString(int status) {
-    return status == BAD_PARAM ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_EXECUTION_FAILED";
+    switch (status) {
+    case NOT_INITIALIZED: return "CUDNN_STATUS_NOT_INITIALIZED";
+    case BAD_PARAM: return "CUDNN_STATUS_BAD_PARAM";
+    case NOT_SUPPORTED: return "CUDNN_STATUS_NOT_SUPPORTED";
+    case INTERNAL_ERROR: return "CUDNN_STATUS_INTERNAL_ERROR";
+    default: return "CUDNN_STATUS_EXECUTION_FAILED";
+    }
 }
 
 int cudnnCreate(context **handle) {
     BEGIN();
-    if (!emulated_has_context()) return 1001;
+    if (!emulated_has_context()) return NOT_INITIALIZED;
     *handle = calloc(1, sizeof(**handle));
     return 0;
 }
