@@ -115,8 +115,10 @@ static const char part3[] =
     "#ifdef BERTH_HAS_F64\n"
     "BERTH_FLOAT(f64, double, )\n"
     "BERTH_CIRCLE(f64, double, )\n"
+    "#ifndef BERTH_OWN_F64\n"
     "BERTH_FN double berth_sin_f64(double a) { return __builtin_sin(a); }\n"
     "BERTH_FN double berth_cos_f64(double a) { return __builtin_cos(a); }\n"
+    "#endif\n"
     "#endif\n";
 
 static const char part4[] =
@@ -306,8 +308,8 @@ void berth_c_preamble_shared(berth_strbuf *out) {
 static void add_library(const int *lanes, uint32_t count, berth_strbuf *out) {
     berth_c_preamble_bits(out);
     berth_c_preamble_shared(out);
-    const char *const parts[] = {berth_c_preamble_f64, part_turn, berth_c_preamble_circle,
-                                 berth_c_preamble_hyperbola};
+    const char *const parts[] = {berth_c_preamble_f64, berth_c_preamble_turn_f64, part_turn,
+                                 berth_c_preamble_circle, berth_c_preamble_hyperbola};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) berth_strbuf_add(out, parts[i]);
     berth_c_preamble_vectors(lanes, count, out);
     berth_strbuf_add(out, berth_c_preamble_moves);

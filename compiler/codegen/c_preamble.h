@@ -33,8 +33,9 @@ extern const char berth_c_preamble_integers[];
 extern const char berth_c_preamble_casts[];
 // Sums of products of narrow numbers in vectors; part of the library.
 extern const char berth_c_preamble_narrow[];
-// c_preamble_f64.c: exp, log, tanh and sigmoid of f64; part of the library.
+// c_preamble_f64.c: exp, log, tanh, sigmoid, sine and cosine of f64; parts of the library.
 extern const char berth_c_preamble_f64[];
+extern const char berth_c_preamble_turn_f64[];
 // cuda_preamble.c: all that generated CUDA C needs.
 void berth_cuda_preamble(berth_strbuf *out);
 

@@ -1,5 +1,6 @@
-// Exponential, logarithm and what is made of them in f64, for the C printer: without calls and without
-// conversions between integers and floats, so that compilers put loops of them into vectors of any width.
+// Exponential, logarithm and what is made of them, sine and cosine in f64, for the C printer: without calls (but of
+// sine and cosine far from 0) and without conversions between integers and floats, so that compilers put loops of them
+// into vectors of any width.
 // None is further than 3 units in the last place from the exact value (tests/schedule/test_codegen_f64.c).
 #include "compiler/codegen/c_preamble.h"
 
@@ -64,10 +65,55 @@ const char berth_c_preamble_f64[] =
     "    double y = n * 0.69314718036912382 - ((half - (s * (half + p * z) + n * 1.9082149292705877e-10)) - m);\n"
     "    y = x == 0.0 ? -BERTH_INF_F64 : y;\n"
     "    y = x < 0.0 ? BERTH_NAN_F64 : y;\n"
-    "    return ((x == BERTH_INF_F64) | (x != x)) ? x : y; }\n"
+    "    return ((x == BERTH_INF_F64) | (x != x)) ? x : y; }\n";
+
+const char berth_c_preamble_turn_f64[] =
+    "/* x = k pi/2 + r, |r| <= pi/4, with pi/2 in three parts, the first two of 38 bits: for |x| < 2^15 k times these is exact\n"
+    "   (Cody and Waite), and r with what its rounding loses (Knuth's difference) is good to 2^-112; beyond, the library.\n"
+    "   turn: 0 = sine, 1 = cosine. Minimax polynomials in r^2. The low bits of 1.5 * 2^52 + k are those of k. */\n"
+    "#define BERTH_IS_NEAR_F64(x) (__builtin_fabs(x) < 32768.0)\n"
+    "BERTH_FN double berth_turn_f64(double x, uint64_t turn) {\n"
+    "    double shifted = x * 0.6366197723675814 + 6755399441055744.0;\n"
+    "    double k = shifted - 6755399441055744.0;\n"
+    "    double t = x - k * 1.5707963267923333, w = k * 2.5633441515839558e-12;\n"
+    "    double r = t - w, back = r - t;\n"
+    "    double lost = ((t - (r - back)) - (w + back)) - k * 1.0562999066987428e-23;\n"
+    "    double s = r * r, half = 0.5 * s, first = 1.0 - half;\n"
+    "    double p = 1.589681182908179e-10;\n"
+    "    p = p * s - 2.505075838497598e-8;\n"
+    "    p = p * s + 2.7557313693577104e-6;\n"
+    "    p = p * s - 0.00019841269829812394;\n"
+    "    p = p * s + 8.333333333322418e-3;\n"
+    "    p = p * s - 1.6666666666666632e-1;\n"
+    "    double sine = (p * (s * r) + lost) + r;\n"
+    "    double q = -1.1359658863275222e-11;\n"
+    "    q = q * s + 2.0875723479336176e-9;\n"
+    "    q = q * s - 2.7557314353790694e-7;\n"
+    "    q = q * s + 2.4801587289487016e-5;\n"
+    "    q = q * s - 1.3888888888874131e-3;\n"
+    "    q = q * s + 4.16666666666666e-2;\n"
+    "    double cosine = first + (((1.0 - first) - half) + (q * (s * s) - r * lost));\n"
+    "    uint64_t quarter = berth_bits_of_double(shifted) + turn;\n"
+    "    uint64_t bits = berth_bits_of_double(quarter & 1 ? cosine : sine);\n"
+    "    return berth_double_of_bits(bits ^ (quarter & 2) << 62); }\n"
+    "BERTH_FN double berth_near_sin_f64(double x) { return x == 0.0 ? x : berth_turn_f64(x, 0); }\n"
+    "BERTH_FN double berth_near_cos_f64(double x) { return berth_turn_f64(x, 1); }\n"
+    "#define BERTH_TURN_ONE_F64(OP) \\\n"
+    "BERTH_FN double berth_##OP##_f64(double x) { return BERTH_IS_NEAR_F64(x) ? berth_near_##OP##_f64(x) : __builtin_##OP(x); }\n"
+    "BERTH_TURN_ONE_F64(sin) BERTH_TURN_ONE_F64(cos)\n"
+    "#define BERTH_TURN_F64(OP, N) \\\n"
+    "BERTH_FN berth_f64x##N berth_##OP##_f64x##N(berth_f64x##N x) { \\\n"
+    "    union { berth_f64x##N v; double at[N]; } u = {.v = x}, w; \\\n"
+    "    int64_t far = 0; \\\n"
+    "    for (int i = 0; i < N; ++i) w.at[i] = berth_near_##OP##_f64(u.at[i]); \\\n"
+    "    for (int i = 0; i < N; ++i) far |= !BERTH_IS_NEAR_F64(u.at[i]); \\\n"
+    "    if (__builtin_expect(far, 0)) \\\n"
+    "        for (int i = 0; i < N; ++i) w.at[i] = BERTH_IS_NEAR_F64(u.at[i]) ? w.at[i] : __builtin_##OP(u.at[i]); \\\n"
+    "    return w.v; }\n"
     "/* What register tiles of f64 consist of. */\n"
     "#define BERTH_WIDE(N) \\\n"
     "typedef double berth_f64x##N __attribute__((vector_size(8 * N))); \\\n"
     "typedef double berth_f64x##N##_u __attribute__((vector_size(8 * N), aligned(8), may_alias)); \\\n"
-    "BERTH_FN berth_f64x##N berth_fma_f64x##N(berth_f64x##N a, berth_f64x##N b, berth_f64x##N c) { return a * b + c; }\n";
+    "BERTH_FN berth_f64x##N berth_fma_f64x##N(berth_f64x##N a, berth_f64x##N b, berth_f64x##N c) { return a * b + c; } \\\n"
+    "BERTH_TURN_F64(sin, N) BERTH_TURN_F64(cos, N)\n";
 // clang-format on

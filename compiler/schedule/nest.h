@@ -135,6 +135,8 @@ bool berth_store_is_contiguous(berth_tfn *fn, const berth_ranges *ranges, berth_
 // The loop at `loop` must be innermost, with extent `lanes`, and hold only stores (independent of
 // each other).
 BERTH_MUST_USE berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest);
+// The same for a language that has vectors of f64.
+BERTH_MUST_USE berth_status berth_schedule_vectorize_wide(berth_tfn *fn, berth_nest *nest);
 
 // ---- register tiles -----------------------------------------------------------------------------
 

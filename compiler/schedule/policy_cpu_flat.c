@@ -164,6 +164,14 @@ bool berth_cpu__is_function(berth_unary op) {
     }
 }
 
+// A conversion of f32 to integers of 8 or 16 bits, within whose bounds the value is put first.
+static bool narrows_float(const berth_tfn *fn, const berth_expr_node *node) {
+    return node->kind == BERTH_EXPR_CAST && !berth_dtype_is_float((berth_dtype)node->dtype) &&
+           node->dtype != BERTH_DTYPE_BOOL &&
+           berth_dtype_size_bytes((berth_dtype)node->dtype) <= 2 &&
+           fn->exprs.data[node->a].dtype == BERTH_DTYPE_F32;
+}
+
 bool berth_cpu__has_vector_functions(const berth_tfn *fn, berth_expr id, int depth) {
     const berth_expr_node *node = &fn->exprs.data[id];
     if (!id || depth > 64 || node->is_index) return false;
@@ -173,6 +181,7 @@ bool berth_cpu__has_vector_functions(const berth_tfn *fn, berth_expr id, int dep
         return false;
     if (node->kind == BERTH_EXPR_UNARY && berth_cpu__is_function((berth_unary)node->op))
         return true;
+    if (narrows_float(fn, node)) return true;
     return berth_cpu__has_vector_functions(fn, node->a, depth + 1) ||
            berth_cpu__has_vector_functions(fn, node->b, depth + 1) ||
            berth_cpu__has_vector_functions(fn, node->c, depth + 1);
@@ -191,7 +200,7 @@ static uint32_t vector_row(berth_tfn *fn, berth_nest row, int64_t lanes, berth_s
         if (row.loops[0].extent % lanes)
             status = berth_schedule_peel(fn, &row, 0, vectors * lanes, &rest);
         if (!status && vectors > 1) status = berth_schedule_split(fn, &row, 0, lanes);
-        if (!status) status = berth_schedule_vectorize(fn, &row);
+        if (!status) status = berth_schedule_vectorize_wide(fn, &row);
         if (status) {
             berth_decisions_refuse(fn, status);
             return 0;
@@ -231,6 +240,15 @@ static bool goes_along_rows(berth_tfn *fn, const berth_nest *nest) {
         if (!linear || step < 0 || step > most_step) return false;
     }
     return true;
+}
+
+// Elements of what a nest stores that one register holds; 0: the language has no vectors of them.
+static int64_t lanes_of(const berth_tfn *fn, const berth_nest *nest, const berth_cpu_facts *facts) {
+    const berth_stmt_node store = fn->stmts.data[nest->body];
+    bool is_wide =
+        store.kind == BERTH_STMT_STORE && fn->bufs.data[store.buf].dtype == BERTH_DTYPE_F64;
+    if (!is_wide) return facts->lanes;
+    return facts->target ? facts->lanes / 2 : 0;
 }
 
 // Whether vectors of what the last loop computes are better than what the C compiler makes of it.
@@ -302,7 +320,7 @@ static berth_stmt border_part(berth_tfn *fn, berth_nest part, berth_ranges range
     if (depth < most_depth && peel_borders(fn, &part, &ranges, lanes, depth + 1))
         return part.count ? berth_nest_emit(fn, &part) : part.body;
     berth_cpu__fuse_inwards(fn, &part, &ranges);
-    if (takes_vectors(fn, &part) && vector_rows(fn, &part, lanes))
+    if (lanes && takes_vectors(fn, &part) && vector_rows(fn, &part, lanes))
         return part.count ? berth_nest_emit(fn, &part) : part.body;
     part.loops[part.count - 1].kind = BERTH_LOOP_SIMD;
     return berth_nest_emit(fn, &part);
@@ -391,9 +409,8 @@ void berth_cpu__keep_chunks_serial(berth_tfn *fn, berth_nest *nest, int64_t insi
 static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_facts *facts) {
     const berth_stmt_node store = fn->stmts.data[nest.body];
     int last = nest.count - 1;
-    int64_t lanes = facts->lanes;
-    int64_t vectors = nest.loops[last].extent / lanes;
-    if (store.kind != BERTH_STMT_STORE ||
+    int64_t lanes = lanes_of(fn, &nest, facts);
+    if (store.kind != BERTH_STMT_STORE || lanes == 0 ||
         berth_tfn_only_moves(fn, fn->bufs.data[store.buf].dtype, store.value) ||
         !berth_cpu__has_vector_functions(fn, store.value, 0))
         return 0;
@@ -405,13 +422,14 @@ static berth_stmt vector_loops(berth_tfn *fn, berth_nest nest, const berth_cpu_f
         nest.loops[0].kind = BERTH_LOOP_PARALLEL;
         return berth_nest_emit(fn, &nest);
     }
+    int64_t vectors = nest.loops[last].extent / lanes;
     if (vectors == 0) return 0;
     berth_nest rest = {0};
     berth_status status = BERTH_OK;
     if (nest.loops[last].extent % lanes)
         status = berth_schedule_peel(fn, &nest, last, vectors * lanes, &rest);
     if (!status) status = berth_schedule_split(fn, &nest, last, lanes);
-    if (!status) status = berth_schedule_vectorize(fn, &nest);
+    if (!status) status = berth_schedule_vectorize_wide(fn, &nest);
     if (status) {
         berth_decisions_refuse(fn, status);
         return 0;
@@ -450,7 +468,7 @@ static berth_stmt flat(berth_tfn *fn, const berth_nest *plain, const berth_cpu_f
         total *= most_of(fn, &nest, i);
     }
     unroll_padded(fn, &nest, &ranges);
-    if (peel_borders(fn, &nest, &ranges, facts->lanes, 0)) {
+    if (peel_borders(fn, &nest, &ranges, lanes_of(fn, &nest, facts), 0)) {
         int64_t inside = total;
         for (int i = 0; i < nest.count; ++i) inside /= most_of(fn, &nest, i);
         keep_chunks_serial(fn, &nest, nest.count - 1, inside, decide_chunk(fn));

@@ -127,6 +127,7 @@ static berth_expr vector_load(vectorizer *v, berth_expr id, berth_expr_node node
 
 static bool unary_has_vectors(berth_unary op, berth_dtype from) {
     if (op == BERTH_UNARY_NEG || op == BERTH_UNARY_NOT) return true;
+    if (from == BERTH_DTYPE_F64) return op == BERTH_UNARY_SIN || op == BERTH_UNARY_COS;
     if (from != BERTH_DTYPE_F32) return false;
     switch (op) {
     case BERTH_UNARY_ABS:
@@ -483,7 +484,7 @@ static berth_stmt vectorize_any_store(vectorizer *v, berth_stmt id, berth_stmt_n
         value = berth_tfn_broadcast(v->fn, value, v->lanes);
         return berth_tfn_store(v->fn, form, old, node.index_count, value);
     }
-    if (!moves || !berth_dtype_has_vectors(v->fn->bufs.data[node.buf].dtype)) return fail(v);
+    if (!moves || !has_vectors(v, (berth_dtype)v->fn->bufs.data[node.buf].dtype)) return fail(v);
     if (!vector_indices(v, old, node.index_count, indices)) return fail(v);
     return berth_tfn_store(v->fn, node.buf, indices, node.index_count, value);
 }
@@ -509,7 +510,7 @@ static berth_stmt vectorize_stmt(vectorizer *v, berth_stmt id) {
     }
 }
 
-berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest) {
+static berth_status vectorize_last(berth_tfn *fn, berth_nest *nest, bool f64) {
     if (nest->count == 0)
         return berth_status_make(BERTH_FAILED_PRECONDITION, "schedule: no loop to vectorise");
     berth_nest_loop last = nest->loops[nest->count - 1];
@@ -528,6 +529,7 @@ berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest) {
     vectorizer v = start(fn, last.var, lanes, BERTH_NONE, 0);
     v.renamed = renamed;
     v.renamed_count = count;
+    v.f64 = f64;
     know_var(&v);
     berth_stmt body = ok ? vectorize_stmt(&v, nest->body) : 0;
     if (!body || v.failed)
@@ -536,4 +538,12 @@ berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest) {
     nest->body = body;
     nest->count--;
     return BERTH_OK;
+}
+
+berth_status berth_schedule_vectorize(berth_tfn *fn, berth_nest *nest) {
+    return vectorize_last(fn, nest, false);
+}
+
+berth_status berth_schedule_vectorize_wide(berth_tfn *fn, berth_nest *nest) {
+    return vectorize_last(fn, nest, true);
 }

@@ -7,7 +7,7 @@
 
 #include "tests/schedule/support.h"
 
-enum { count = 65536 };
+enum { count = 65536, most_lanes = 8 };
 
 static long double sigmoid(long double x) {
     return 1 / (1 + expl(-x));
@@ -21,15 +21,25 @@ static double ulps(long double exact, double got) {
     return (double)(fabsl((long double)got - exact) / unit);
 }
 
-static void check(const char *name, long double (*exact)(long double), double most,
+static void check(const char *name, long double (*exact)(long double), double most, int lanes,
                   const double *values) {
     char text[512];
-    snprintf(text, sizeof(text),
-             "module \"m\"\n"
-             "tensor @f(%%x: f64[%d] in, %%y: f64[%d] out) {\n"
-             "  simd %%i in %d { %%y[%%i] = %s(%%x[%%i]) }\n}\n",
-             count, count, count, name);
+    snprintf(
+        text, sizeof(text),
+        "module \"m\"\n"
+        "tensor @f(%%x: f64[%d] in, %%y: f64[%d] out) {\n"
+        "  parallel %%n in %d { simd %%i in %d { %%y[%%n * %d + %%i] = %s(%%x[%%n * %d + %%i]) "
+        "} }\n}\n",
+        count, count, count / lanes, lanes, lanes, name, lanes);
     bench_case c = support_case_parse(text);
+    if (lanes <= most_lanes) {  // explicit vectors
+        berth_nest nest;
+        cr_assert(berth_nest_parse(c.fn, c.fn->body, &nest));
+        berth_status vectors = berth_schedule_vectorize_wide(c.fn, &nest);
+        cr_assert(!vectors, "%s: %s", name, berth_status_message(vectors));
+        berth_stmt stmt = berth_nest_emit(c.fn, &nest);
+        c.fn->body = berth_tfn_seq(c.fn, &stmt, 1);
+    }
     memcpy(c.buffers[0], values, sizeof(double) * count);
     berth_status status = support_run_compiled(&c, support_target(c.arena, "cpu"), true);
     cr_assert(!status, "%s: %s", name, berth_status_message(status));
@@ -54,8 +64,11 @@ Test(codegen_f64, functions_are_exact_to_three_units) {
         const char *name;
         long double (*exact)(long double);
         double most;
-    } functions[] = {
-        {"exp", expl, 1.1}, {"log", logl, 1}, {"tanh", tanhl, 3}, {"sigmoid", sigmoid, 2.5}};
+        int lanes;
+    } functions[] = {{"exp", expl, 1.1, count},    {"log", logl, 1, count},
+                     {"tanh", tanhl, 3, count},    {"sigmoid", sigmoid, 2.5, count},
+                     {"sin", sinl, 1, count},      {"cos", cosl, 1, count},
+                     {"sin", sinl, 1, most_lanes}, {"cos", cosl, 1, most_lanes}};
     static double values[count];
     if (LDBL_MANT_DIG < 64) cr_skip("long double is no wider than double");
     for (size_t f = 0; f < sizeof(functions) / sizeof(functions[0]); ++f) {
@@ -63,11 +76,15 @@ Test(codegen_f64, functions_are_exact_to_three_units) {
             uint64_t bits = i * 281474976710597U;
             memcpy(&values[i], &bits, sizeof(bits));
         }
-        check(functions[f].name, functions[f].exact, functions[f].most, values);
-        const double ranges[] = {750, 22, 1.5};
+        check(functions[f].name, functions[f].exact, functions[f].most, functions[f].lanes, values);
+        // Doubles next to multiples of pi/2, of which little is left.
+        for (int i = 0; i < count; ++i) values[i] = (double)((i - count / 2) * (acosl(-1) / 2));
+        check(functions[f].name, functions[f].exact, functions[f].most, functions[f].lanes, values);
+        const double ranges[] = {32800, 750, 22, 1.5};
         for (size_t r = 0; r < sizeof(ranges) / sizeof(ranges[0]); ++r) {
             for (int i = 0; i < count; ++i) values[i] = (i - count / 2) * (ranges[r] / (count / 2));
-            check(functions[f].name, functions[f].exact, functions[f].most, values);
+            check(functions[f].name, functions[f].exact, functions[f].most, functions[f].lanes,
+                  values);
         }
     }
 }

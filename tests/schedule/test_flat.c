@@ -262,3 +262,35 @@ Test(flat, joined_tensors_are_loops_of_their_own) {
             130),
         5);
 }
+
+// Elements of the longest vector that the scheduled nest of y[i] = `value` stores.
+static int lanes_of(const char *x, const char *y, const char *value) {
+    char text[512];
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: %s[512] in, %%y: %s[512] out) {\n"
+             "  parallel %%i in 512 { %%y[%%i] = %s }\n}\n",
+             x, y, value);
+    bench_case c = support_case_parse(text);
+    berth_status status =
+        berth_schedule_apply(c.fn, support_target(c.arena, "cpu -vector_bits=512"));
+    cr_assert(!status, "%s: %s", value, berth_status_message(status));
+    int lanes = 1;
+    for (uint32_t i = 0; i < c.fn->stmts.count; ++i) {
+        const berth_stmt_node *node = &c.fn->stmts.data[i];
+        int own = node->kind == BERTH_STMT_STORE ? c.fn->exprs.data[node->value].lanes : 1;
+        lanes = own > lanes ? own : lanes;
+    }
+    support_case_destroy(&c);
+    return lanes;
+}
+
+// Compilers have no vectors of sine in f64, nor one instruction for a bound of f32 in theirs; sums they have.
+Test(flat, what_compilers_have_no_vectors_of) {
+    cr_expect_eq(lanes_of("f32", "f32", "%x[%i] + 1.0"), 1);
+    cr_expect_eq(lanes_of("f64", "f64", "exp(%x[%i])"), 1);
+    cr_expect_eq(lanes_of("f64", "f64", "sin(%x[%i])"), 8);
+    cr_expect_eq(lanes_of("f64", "f64", "cos(%x[%i] * 2.0)"), 8);
+    cr_expect_eq(lanes_of("f32", "i8", "i8(%x[%i])"), 16);
+    cr_expect_eq(lanes_of("f32", "u8", "u8(round(%x[%i] * 3.0) + 7.0)"), 16);
+}
