@@ -140,6 +140,19 @@ static bool reads_often(const pass *p, berth_op_id id, const berth_window *w) {
     return border && taps >= least_reads * steps && is_maximum(p, id);
 }
 
+// Maxima over plain rows whose neighbours are neighbours of the input: vectors go along the rows.
+static bool goes_along_rows(const pass *p, berth_op_id id, const berth_window *w) {
+    enum { least_row = 8 };
+    int last = w->spatial - 1;
+    return is_maximum(p, id) && !type_of(p, graph_of(p)->ops.data[id].inputs[0])->layout &&
+           w->strides[last] == 1 && w->output[last] >= least_row;
+}
+
+// The same with windows that reach over other rows alone: blocks would save nothing for their copies.
+static bool stays_in_rows(const pass *p, berth_op_id id, const berth_window *w) {
+    return w->kernel[w->spatial - 1] == 1 && goes_along_rows(p, id, w);
+}
+
 // Puts a plain input in blocks where its channels fill them, or nearly so. False: it stays plain.
 static bool block_input(pass *p, berth_op_id id, const berth_window *w) {
     const berth_op op = graph_of(p)->ops.data[id];
@@ -147,20 +160,12 @@ static bool block_input(pass *p, berth_op_id id, const berth_window *w) {
     int64_t block = berth_layout__block_for(p, id, channels);
     bool fills =
         channels % BERTH_LAYOUT_BLOCK == 0 || (in_blocks(channels, block) && reads_often(p, id, w));
-    if (moves_along_rows(w) || !fills || type_of(p, op.inputs[0])->layout ||
-        !berth_layout__is_f32(p, op.inputs[0], -1))
+    if (moves_along_rows(w) || stays_in_rows(p, id, w) || !fills ||
+        type_of(p, op.inputs[0])->layout || !berth_layout__is_f32(p, op.inputs[0], -1))
         return false;
     berth_str_id layout = berth_layout__blocked(p, type_of(p, op.inputs[0])->rank, block);
     berth_layout__set_input(p, id, 0, berth_layout__convert(p, op.inputs[0], layout, id, id));
     return true;
-}
-
-// Maxima over plain rows whose neighbours are neighbours of the input: vectors go along the rows.
-static bool goes_along_rows(const pass *p, berth_op_id id, const berth_window *w) {
-    enum { least_row = 8 };
-    int last = w->spatial - 1;
-    return is_maximum(p, id) && !type_of(p, graph_of(p)->ops.data[id].inputs[0])->layout &&
-           w->strides[last] == 1 && w->output[last] >= least_row;
 }
 
 berth_status berth_layout__pool(pass *p, berth_op_id id, bool *out_done) {

@@ -425,7 +425,10 @@ static int64_t choose_columns(const berth_cpu_tile *p, bool all_vectors, int64_t
                       : padded    ? berth_cpu_tile__ceil_div(extent_in_lanes, p->lanes)
                                   : extent_in_lanes / p->lanes;
     int64_t columns = wanted_columns(p, vectors);
-    if (all_vectors) columns = 1;  // depthwise, pools: nothing is shared between columns
+    // Depthwise, pools: nothing is shared between columns. Nor is it in long sums over rows that lie beside each other,
+    // but these are read by pairs of lines.
+    bool is_long = p->loads.items.count == 1 && p->col < 0 && sum_length(p) >= LONG_SUM_IN_HALVES;
+    if (all_vectors && !is_long) columns = 1;
     int64_t rest = p->col >= 0 ? 0 : extent_in_lanes % (columns * p->lanes);
     bool scalar_rest = rest && !rest_is_whole(p, rest);
     if (berth_cpu_tile__varies(p, p->vec) && scalar_rest) columns = 1;  // as for the next size

@@ -134,9 +134,8 @@ Test(layout_padding, computes_the_same) {
     }
 }
 
-// Copies into blocks and out of them that a window gets for a target.
-static uint32_t copies_of(const window *w, const char *text) {
-    fixture f = build(w);
+// Copies into blocks and out of them that a module gets for a target; destroys the module.
+static uint32_t copies_in(fixture f, const char *text) {
     berth_multi_target *target = NULL;
     assert_ok(berth_target_parse(f.arena, text, NULL, &target));
     berth_compile_options options = {.target = target, .stop_after = "layout", .verify = true};
@@ -145,6 +144,29 @@ static uint32_t copies_of(const window *w, const char *text) {
     uint32_t copies = count(&f, BERTH_OP_RELAYOUT);
     berth_arena_destroy(f.arena);
     return copies;
+}
+
+static uint32_t copies_of(const window *w, const char *text) {
+    return copies_in(build(w), text);
+}
+
+// Maxima of 2 x `width` elements over 16 channels, at every other row and every `step`th column.
+static uint32_t copies_of_two_rows(int64_t width, int64_t step) {
+    const window w = {"maxima of two rows", BERTH_OP_MAX_POOL, 16, 0, 2, 2, 0, 1, 0, 1};
+    fixture f = build(&w);
+    berth_graph *graph = berth_graph_get(f.module, f.main);
+    berth_value_id y = graph->regions.data[0].results.data[0];
+    const int64_t kernel[2] = {2, width}, strides[2] = {2, step};
+    berth_attrs *attrs = &graph->ops.data[graph->values.data[y].op].attrs;
+    berth_attrs_set_ints(f.module, attrs, "kernel_shape", kernel, 2);
+    berth_attrs_set_ints(f.module, attrs, "strides", strides, 2);
+    return copies_in(f, "cpu -vector_bits=512");
+}
+
+// A maximum of elements above each other reads rows as they are; blocks of channels would only be copied.
+Test(layout_padding, maxima_above_each_other_stay_in_rows) {
+    cr_expect_eq(copies_of_two_rows(1, 1), 0);
+    cr_expect_eq(copies_of_two_rows(2, 1), 2);
 }
 
 // A maximum over 16 channels that moves by several elements stays in rows; one that takes more terms than compilers

@@ -393,3 +393,30 @@ Test(decisions, sums_of_a_tile_follow_the_target) {
                   "%s: %lld", target, (long long)got[BERTH_DECISION_ROWS]);
     }
 }
+
+// Columns of a tile of sums over `terms` rows of 384 elements each.
+static int64_t columns_of_sums(int64_t terms) {
+    char text[512];
+    berth_schedule_decisions *made = NULL;
+    snprintf(text, sizeof(text),
+             "module \"m\"\n"
+             "tensor @f(%%x: f32[8,%lld,384] in, %%y: f32[8,384] out) {\n"
+             "  parallel %%i in 8 { parallel %%j in 384 {\n"
+             "    register %%sum: f32[]\n"
+             "    %%sum[] = 0:f32\n"
+             "    for %%k in %lld { %%sum[] = %%sum[] + %%x[%%i, %%k, %%j] }\n"
+             "    %%y[%%i, %%j] = %%sum[]\n"
+             "  } }\n}\n",
+             (long long)terms, (long long)terms);
+    bench_case c = support_case_parse(text);
+    cr_assert_null(schedule(&c, "cpu -vector_bits=512", "", &made));
+    int64_t columns = made->nests[0].values[BERTH_DECISION_COLUMNS];
+    support_case_destroy(&c);
+    return columns;
+}
+
+// Rows of a long sum are read by pairs of lines of the cache, 32 elements; a short one reads few of them anyway.
+Test(decisions, long_sums_of_rows_take_pairs_of_lines) {
+    cr_expect_geq(columns_of_sums(128), 2);
+    cr_expect_eq(columns_of_sums(4), 1);
+}
