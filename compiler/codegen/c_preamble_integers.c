@@ -77,15 +77,16 @@ const char berth_c_preamble_casts[] =
     "#define BERTH_SATURATES(FS, F) \\\n"
     "BERTH_CLAMP(FS, F, i8, int8_t, INT8_MIN, INT8_MAX) \\\n"
     "BERTH_CLAMP(FS, F, i16, int16_t, INT16_MIN, INT16_MAX) \\\n"
-    "BERTH_SATURATE(FS, F, i32, int32_t, INT32_MIN, INT32_MAX, 2147483648.0) \\\n"
     "BERTH_SATURATE(FS, F, i64, int64_t, INT64_MIN, INT64_MAX, 9223372036854775808.0) \\\n"
     "BERTH_CLAMP(FS, F, u8, uint8_t, 0, UINT8_MAX) \\\n"
     "BERTH_CLAMP(FS, F, u16, uint16_t, 0, UINT16_MAX) \\\n"
     "BERTH_SATURATE(FS, F, u32, uint32_t, 0, UINT32_MAX, 4294967296.0) \\\n"
     "BERTH_SATURATE(FS, F, u64, uint64_t, 0, UINT64_MAX, 18446744073709551616.0)\n"
     "BERTH_SATURATES(f32, float)\n"
+    "BERTH_SATURATE(f32, float, i32, int32_t, INT32_MIN, INT32_MAX, 2147483648.0)\n"
     "#ifdef BERTH_HAS_F64\n"
     "BERTH_SATURATES(f64, double)\n"
+    "BERTH_CLAMP(f64, double, i32, int32_t, INT32_MIN, INT32_MAX)\n"
     "#endif\n";
 // clang-format on
 

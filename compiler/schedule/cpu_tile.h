@@ -7,6 +7,7 @@
 #include "compiler/schedule/tensorize.h"
 
 #define BERTH_CPU_WANTED_GROUPS 16  // so that a few threads are evenly loaded
+#define BERTH_CPU_LEAST_GROUPS 8    // where larger ones are worth more than that
 
 // What is known and chosen of one nest.
 typedef struct berth_cpu_tile {

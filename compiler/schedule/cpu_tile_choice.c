@@ -403,6 +403,21 @@ static int64_t columns_of_lines(const berth_cpu_tile *p, int64_t rows) {
     return rows > 1 || columns < few ? few : columns;
 }
 
+// Whether each term of a sum reads its weights in another page: few bytes of a page at a time take long to find.
+static bool terms_are_pages_apart(const berth_cpu_tile *p) {
+    enum { page = 4096 };
+    const berth_nest *sum = &p->reduction.loops;
+    for (uint32_t i = 0; sum->count && i < p->loads.items.count; ++i) {
+        bool linear = false;
+        const berth_access *load = &p->loads.items.data[i];
+        int64_t stride =
+            berth_linear_stride(p->fn, &load->at, sum->loops[sum->count - 1].var, &linear);
+        int64_t size_bytes = (int64_t)berth_dtype_size_bytes(p->fn->bufs.data[load->buf].dtype);
+        if (berth_cpu_tile__is_vector(p, i) && linear && stride * size_bytes >= page) return true;
+    }
+    return false;
+}
+
 // Two columns beside many rows; beside few rows more of them, or every sum would wait for the one
 // before it.
 static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
@@ -411,7 +426,9 @@ static int64_t wanted_columns(const berth_cpu_tile *p, int64_t vectors) {
     int64_t wanted = rows >= sums / 2 ? 2 : berth_cpu_tile__ceil_div(sums, rows);
     int64_t groups = vectors * berth_cpu_tile__groups_around(p);
     int64_t least = columns_of_lines(p, rows);
-    while (!p->facts->inside && wanted > least && groups < wanted * BERTH_CPU_WANTED_GROUPS)
+    int64_t wanted_groups =
+        rows == 1 && terms_are_pages_apart(p) ? BERTH_CPU_LEAST_GROUPS : BERTH_CPU_WANTED_GROUPS;
+    while (!p->facts->inside && wanted > least && groups < wanted * wanted_groups)
         wanted = wanted > 2 * least ? wanted / 2 : least;
     return vectors ? berth_cpu_tile__ceil_div(vectors, berth_cpu_tile__ceil_div(vectors, wanted))
                    : 1;

@@ -420,3 +420,12 @@ Test(decisions, long_sums_of_rows_take_pairs_of_lines) {
     cr_expect_geq(columns_of_sums(128), 2);
     cr_expect_eq(columns_of_sums(4), 1);
 }
+
+// One row times weights whose rows are pages apart reads longer pieces of these, though there are fewer groups then.
+Test(decisions, columns_of_rows_that_are_pages_apart) {
+    int64_t apart[BERTH_DECISION_COUNT], near[BERTH_DECISION_COUNT];
+    decisions_for("cpu -vector_bits=512 -sums_in_flight=8", 1, 64, 1024, "", "", apart);
+    decisions_for("cpu -vector_bits=512 -sums_in_flight=8", 1, 64, 768, "", "", near);
+    cr_expect_eq(apart[BERTH_DECISION_COLUMNS], 8);
+    cr_expect_leq(near[BERTH_DECISION_COLUMNS], 4);
+}
