@@ -1,7 +1,7 @@
 // Parts in turns. A part is searched in two ways that share the work evenly: restarts of the search
 // from the bottom (pairs of branching rule and order of candidates in turn, with limits that
 // double; states that were proven to have no completion stay known from one to the next), and the
-// search that learns.
+// search that learns. With a guide: restarts that follow it.
 #include "memory/exact.h"
 
 #include <stdlib.h>
@@ -13,6 +13,7 @@ enum {
     PLAIN_ROUNDS = 2,  // then with random factors
     RESTARTS = EXACT_RULES * EXACT_ORDERS,
     FIRST_TABLE = 1 << 12,
+    GUIDED_TABLE = 1 << 16,
     LARGEST_TABLE = 1 << 20,
     LEARN_NODES = 64,           // at a time
     LEARN_AFTER = EXACT_RULES,  // restarts of the other search
@@ -37,6 +38,7 @@ typedef struct fit_call {
     uint32_t count;
     uint64_t capacity_bytes;
     const uint64_t *known;
+    exact_guide *guide;  // or NULL
     berth_memory_budget *budget;
     uint64_t *offsets;
     berth_memory_verdict verdict;
@@ -84,6 +86,17 @@ static void run_bottom(fit_call *call, part_search *search) {
         berth_memory__exact_grow_table(bottom, (bottom->failed_mask + 1) * 4);
 }
 
+static void run_guided(fit_call *call, part_search *search) {
+    exact_search *bottom = search->bottom;
+    uint64_t left = nodes_left(call->budget);
+    berth_memory__exact_follow(bottom, call->guide);
+    if (bottom->nodes_left > left) bottom->nodes_left = left;
+    uint64_t before = bottom->node_count;
+    exact_outcome outcome = berth_memory__exact_run(bottom);
+    call->budget->nodes += bottom->node_count - before;
+    decide(call, search, outcome, bottom->offsets);
+}
+
 static bool out_of_time(const part_search *search) {
     return search->bottom->out_of_time || (search->learn && search->learn->out_of_time);
 }
@@ -117,7 +130,7 @@ static part_search begin_part(fit_call *call, berth_arena *arena, const exact_pa
         search.open = true;
         search.limit = 2 * (uint64_t)part->item_count + 16;
         search.bottom = berth_memory__exact_search_create(arena, part, call->budget->deadline_ns);
-        berth_memory__exact_grow_table(search.bottom, FIRST_TABLE);
+        berth_memory__exact_grow_table(search.bottom, call->guide ? GUIDED_TABLE : FIRST_TABLE);
     }
     return search;
 }
@@ -129,8 +142,12 @@ static bool take_turns(fit_call *call, part_search *searches, uint32_t count) {
         part_search *search = &searches[p];
         if (!search->open) continue;
         if (nodes_left(call->budget) == 0) return false;
-        run_bottom(call, search);
-        if (search->round > 0 || search->number >= LEARN_AFTER) run_learn(call, search);
+        if (call->guide)
+            run_guided(call, search);
+        else
+            run_bottom(call, search);
+        bool learns = search->round > 0 || search->number >= LEARN_AFTER;
+        if (learns && !call->guide) run_learn(call, search);
         if (search->verdict == BERTH_MEMORY_CANNOT_FIT) return false;
         if (search->open && out_of_time(search)) return false;
         open |= search->open;
@@ -171,9 +188,9 @@ static berth_status fit_body(void *user) {
 
 berth_status berth_memory__exact_fit(berth_arena *arena, const berth_memory_interval *intervals,
                                      uint32_t count, uint64_t capacity_bytes, const uint64_t *known,
-                                     berth_memory_budget *budget, uint64_t *out_offsets,
-                                     berth_memory_verdict *out_verdict, uint32_t *pair,
-                                     bool *out_exhausted) {
+                                     exact_guide *guide, berth_memory_budget *budget,
+                                     uint64_t *out_offsets, berth_memory_verdict *out_verdict,
+                                     uint32_t *pair, bool *out_exhausted) {
     *out_verdict = BERTH_MEMORY_UNKNOWN;
     if (capacity_bytes > BERTH_MEMORY_TOTAL_LIMIT_BYTES)
         capacity_bytes = BERTH_MEMORY_TOTAL_LIMIT_BYTES;
@@ -182,6 +199,7 @@ berth_status berth_memory__exact_fit(berth_arena *arena, const berth_memory_inte
                      .count = count,
                      .capacity_bytes = capacity_bytes,
                      .known = known,
+                     .guide = guide,
                      .budget = budget,
                      .offsets = out_offsets,
                      .verdict = BERTH_MEMORY_UNKNOWN,
@@ -190,7 +208,7 @@ berth_status berth_memory__exact_fit(berth_arena *arena, const berth_memory_inte
     BERTH_TRY(berth_arena_try(arena, fit_body, &call));
     *out_verdict = call.verdict;
     *out_exhausted = call.exhausted;
-    *pair = call.verdict == BERTH_MEMORY_FITS ? call.last_pair : call.last_pair + 1;
+    if (!guide) *pair = call.verdict == BERTH_MEMORY_FITS ? call.last_pair : call.last_pair + 1;
     return BERTH_OK;
 }
 
@@ -200,6 +218,6 @@ berth_status berth_memory_exact_fit(berth_arena *arena, const berth_memory_inter
                                     berth_memory_verdict *out_verdict) {
     uint32_t pair = 0;
     bool exhausted = false;
-    return berth_memory__exact_fit(arena, intervals, count, capacity_bytes, NULL, budget,
+    return berth_memory__exact_fit(arena, intervals, count, capacity_bytes, NULL, NULL, budget,
                                    out_offsets, out_verdict, &pair, &exhausted);
 }

@@ -225,14 +225,34 @@ exact_part *berth_memory__exact_parts(berth_arena *arena, const berth_memory_int
 void berth_memory__exact_units(berth_arena *arena, const berth_memory_interval *intervals,
                                uint32_t count, uint64_t *out_units);
 
+// What restarts follow in place of a rule and an order of their turn (exact_follow.c).
+typedef struct exact_guide {
+    const uint64_t *offsets;  // of a solution that is somewhat too high, in bytes, by interval
+    const uint64_t *other;    // and of another one, or NULL
+    uint64_t random;          // state of the random numbers, not 0; goes on from call to call
+} exact_guide;
+
 // Like berth_memory_exact_fit. Parts that fit in `known` (offsets, or NULL) stay as they are there.
+//   guide: NULL: rules and orders in turn, and the search that learns; otherwise restarts that follow it
 //   pair: of a branching rule and an order, where the restarts begin; becomes the one that found the
-//   solution, or the one after the last that was used
+//   solution, or the one after the last that was used (without a guide)
 //   out_exhausted: more nodes or time would not change the verdict
 BERTH_MUST_USE berth_status berth_memory__exact_fit(
     berth_arena *arena, const berth_memory_interval *intervals, uint32_t count,
-    uint64_t capacity_bytes, const uint64_t *known, berth_memory_budget *budget,
+    uint64_t capacity_bytes, const uint64_t *known, exact_guide *guide, berth_memory_budget *budget,
     uint64_t *out_offsets, berth_memory_verdict *out_verdict, uint32_t *pair, bool *out_exhausted);
+
+// xorshift64* (Vigna 2016). `state` is not 0.
+static inline uint64_t exact_random(uint64_t *state) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545F4914F6CDD1Du;
+}
+
+static inline double exact_random_fraction(uint64_t *state) {  // in [0, 1)
+    return (double)(exact_random(state) >> 11) * 0x1p-53;
+}
 
 // Order number `number` (modulo EXACT_ORDERS) of the part's items: ranks from 0. Random factors
 // from 1 - noise / 2 to 1 + noise / 2, from the seed `state`, make restarts differ.
@@ -240,6 +260,9 @@ enum { EXACT_ORDERS = 4 };
 void berth_memory__exact_rank(berth_arena *arena, const exact_part *part,
                               const berth_memory_interval *intervals, uint32_t number, double noise,
                               uint64_t state, uint32_t *rank);
+
+// Sets the rule, the order and the nodes of a restart that follows the guide.
+void berth_memory__exact_follow(exact_search *search, exact_guide *guide);
 
 // The search of one part. Lives in `arena`.
 exact_search *berth_memory__exact_search_create(berth_arena *arena, const exact_part *part,

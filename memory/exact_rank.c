@@ -35,13 +35,6 @@ static double order_key(char letter, const exact_item *item, const berth_memory_
     }
 }
 
-static uint64_t random_word(uint64_t *state) {  // xorshift64* (Vigna 2016)
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * 0x2545F4914F6CDD1Du;
-}
-
 // Every key is multiplied with a random factor of the item.
 void berth_memory__exact_rank(berth_arena *arena, const exact_part *part,
                               const berth_memory_interval *intervals, uint32_t number, double noise,
@@ -58,7 +51,7 @@ void berth_memory__exact_rank(berth_arena *arena, const exact_part *part,
         int64_t most = 0;
         for (uint32_t c = item->first; c < item->end; ++c)
             if (live[c] > most) most = live[c];
-        double factor = 1 + noise * ((double)(random_word(&state) >> 11) * 0x1p-53 - 0.5);
+        double factor = 1 + noise * (exact_random_fraction(&state) - 0.5);
         entries[i].item = i;
         for (int k = 0; k < ORDER_KEYS; ++k)
             entries[i].keys[k] = factor * order_key(order[k], item, &intervals[item->source], most);
