@@ -170,16 +170,10 @@ static uint32_t most_bindings(const opencl_api *api, cl_device_id id) {
     return most < BERTH_DEVICE_MAX_BINDINGS ? (uint32_t)most : BERTH_DEVICE_MAX_BINDINGS;
 }
 
-// Extensions that people ask about: f16 is stored in 16 bits and computed in 32; on processor cores sums are of one
-// work-item.
-enum { IS_USED = 1, IS_USED_ON_GPUS = 2 };
-static const struct {
-    const char *name;
-    int used;
-} extensions[] = {{"cl_khr_fp64", IS_USED},
-                  {"cl_khr_fp16", 0},
-                  {"cl_khr_subgroups", IS_USED_ON_GPUS},
-                  {"cl_khr_integer_dot_product", 0}};
+// Extensions that people ask about. That of f64 is used, and on GPUs that of subgroups (on processor cores sums are of one
+// work-item); f16 is stored in 16 bits and computed in 32.
+static const char *const extensions[] = {"cl_khr_fp64", "cl_khr_subgroups", "cl_khr_fp16",
+                                         "cl_khr_integer_dot_product"};
 
 static bool has_word(const char *words, const char *word) {
     size_t length = strlen(word);
@@ -196,22 +190,20 @@ static void describe_features(const opencl_api *api, cl_device_id id, berth_devi
     if (api->clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS, sizeof(words), words, NULL) != CL_SUCCESS)
         return;  // not known
     words[sizeof(words) - 1] = '\0';
+    size_t used_count = info->is_cpu ? 1 : 2;
+    if (!info->is_cpu && has_word(words, extensions[1]))
+        strcpy(info->kernel_features, strncmp(info->driver_version, "OpenCL 2", 8)
+                                          ? "subgroup_arithmetic"
+                                          : BERTH_OPENCL_C_2 ",subgroup_arithmetic");
     size_t used = 0;
     for (int kind = 0; kind < 3; ++kind) {
         bool first = true;
         for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]) && used < capacity; ++i) {
-            int by = extensions[i].used;
-            int own = !has_word(words, extensions[i].name) ? 2
-                      : by == IS_USED_ON_GPUS              ? info->is_cpu
-                                                           : !by;
+            int own = !has_word(words, extensions[i]) ? 2 : i < used_count ? 0 : 1;
             if (own != kind) continue;
-            if (by == IS_USED_ON_GPUS && own == 0)
-                snprintf(info->kernel_features, sizeof(info->kernel_features),
-                         "subgroup_arithmetic%s",
-                         strncmp(info->driver_version, "OpenCL 2", 8) ? "" : "," BERTH_OPENCL_C_2);
             const char *before = !first ? ", " : used ? "; " : "";
             used += (size_t)snprintf(out + used, capacity - used, "%s%s%s", before,
-                                     first ? titles[kind] : "", extensions[i].name);
+                                     first ? titles[kind] : "", extensions[i]);
             first = false;
         }
     }
