@@ -194,7 +194,8 @@ static bool is_open(const minimize_call *call) {
     return call->lower_bound < call->best && budget_left(call->budget);
 }
 
-// One line from the best solution, the others from solutions of their own that are no higher, where `nodes` find one.
+// One line from the best solution, the others from solutions of their own that are no higher, where `nodes` find one;
+// else from the best one, too.
 static berth_status begin_lines(minimize_call *call, uint64_t nodes) {
     for (int l = 0; l < LINES; ++l) {
         solution_line *line = &call->lines[l];
@@ -203,7 +204,7 @@ static berth_status begin_lines(minimize_call *call, uint64_t nodes) {
         attempt a = {.target = call->best, .nodes = nodes};
         if (l > 0 && is_open(call)) BERTH_TRY(try_target(call, a, &verdict));
         set_line(call, line, verdict == BERTH_MEMORY_FITS ? call->candidate : call->offsets);
-        if (l > 0) call->pair++;
+        if (l > 0) call->pair++;  // a further line begins with another order
     }
     return BERTH_OK;
 }

@@ -12,8 +12,8 @@
 enum { BERTH_COUNTED_PART = 1, BERTH_COUNTED_TAKE = 2 };
 
 // For emit.c: rewrites non_zero, compress and unique (of slices of at most 64 elements, whose number is known) in every
-// graph function, where the operand's rank is known and it is no tensor of strings; others stay. `main`, whose constants were folded, is folded again. Inside
-// berth_arena_try of the module's arena. O(operations). Errors: those of fold.h.
+// graph function, where the operand's rank is known and it is no tensor of strings; others stay. `main`, whose constants
+// were folded, is folded again. Inside berth_arena_try of the module's arena. O(operations). Errors: those of fold.h.
 BERTH_MUST_USE berth_status vm_count_extents(berth_module *module, berth_func_id main);
 
 #endif  // BERTH_COMPILER_VM_COUNTED_H_
